@@ -1,0 +1,1 @@
+"""The language: text to syntax tree (`parser`), syntax tree and shapes to EinGraph (`elaborate`)."""

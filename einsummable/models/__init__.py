@@ -1,0 +1,1 @@
+"""Programs written in the language, ready to be planned."""

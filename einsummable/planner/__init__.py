@@ -1,0 +1,1 @@
+"""EinDecomp: how an EinGraph is cut into blocks (`eindecomp`) and where the blocks live (`placement`)."""

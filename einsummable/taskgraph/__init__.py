@@ -1,0 +1,1 @@
+"""The physical program: tasks bound to sites (`tasks`), made from a placed plan (`lower`)."""
