@@ -28,7 +28,8 @@ C64, C128 = np.dtype(np.complex64), np.dtype(np.complex128)
 #: The dtypes that have a name in the language.  Others that numpy has (uint8, longdouble …) are
 #: carried along by numpy's name; only numbers and booleans are tensors at all.
 NAMED: dict[str, np.dtype] = {
-    "f16": F16, "bf16": BF16, "f32": F32, "f64": F64, "c64": C64, "c128": C128, "i32": I32, "i64": I64, "bool": BOOL,
+    "f16": F16, "bf16": BF16, "f32": F32, "f64": F64, "c64": C64, "c128": C128,
+    "i32": I32, "i64": I64, "bool": BOOL,
 }  # fmt: skip
 _NAME = {dtype: name for name, dtype in NAMED.items()}
 
@@ -136,5 +137,5 @@ def inexact_of(type_: ScalarType) -> ScalarType:
 
 
 def accumulator(dtype: np.dtype) -> np.dtype:
-    """Return the dtype in which sums and products of `dtype` are accumulated: float32 for the 16-bit floats."""
+    """Return the dtype in which `dtype` is accumulated: float32 for the 16-bit floats."""
     return F32 if dtype in (F16, BF16) else dtype

@@ -3,7 +3,8 @@
 Contract: a message is one sentence in the reader's words, then the lines of the source with carets
 under *all* guilty places, then ``note:`` lines.  Imports nothing from the package: the bottom layer.
 
->>> print(ShapeError("label 'd' is 2 in X but 3 in W", text="Y = X[d]*W[d]", spans=(Span(6, 7), Span(11, 12))))
+>>> where = (Span(6, 7), Span(11, 12))
+>>> print(ShapeError("label 'd' is 2 in X but 3 in W", text="Y = X[d]*W[d]", spans=where))
 label 'd' is 2 in X but 3 in W
 1 | Y = X[d]*W[d]
   |       ^    ^

@@ -42,7 +42,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Const:
-    """A literal, kept as Python's ``repr``: 1, 1.0, -0.0, True and nan are all different and all equal to themselves."""
+    """A literal, kept as Python's ``repr``: 1, 1.0, True, -0.0, nan all differ and all equal themselves."""
 
     literal: str
 
@@ -232,7 +232,7 @@ PRODUCT = ScalarExpr((Arg(0), Arg(1), Call("mul", (0, 1))))
 Rule = Callable[[str, Sequence[ScalarType]], tuple[tuple[ScalarType, ...], ScalarType]]
 
 
-def _same(fn: str, types: Sequence[ScalarType]) -> tuple[tuple[ScalarType, ...], ScalarType]:
+def _same(_fn: str, types: Sequence[ScalarType]) -> tuple[tuple[ScalarType, ...], ScalarType]:
     common = promote(types)
     return (common,) * len(types), common
 
@@ -256,7 +256,7 @@ def _compared(fn: str, types: Sequence[ScalarType]) -> tuple[tuple[ScalarType, .
     return operands, ScalarType(dtypes.BOOL)
 
 
-def _inexact(fn: str, types: Sequence[ScalarType]) -> tuple[tuple[ScalarType, ...], ScalarType]:
+def _inexact(_fn: str, types: Sequence[ScalarType]) -> tuple[tuple[ScalarType, ...], ScalarType]:
     common = dtypes.inexact_of(promote(types))
     return (common,) * len(types), common
 
@@ -270,12 +270,12 @@ def _test(fn: str, types: Sequence[ScalarType]) -> tuple[tuple[ScalarType, ...],
     return _same(fn, types)[0], ScalarType(dtypes.BOOL)
 
 
-def _magnitude(fn: str, types: Sequence[ScalarType]) -> tuple[tuple[ScalarType, ...], ScalarType]:
+def _magnitude(_fn: str, types: Sequence[ScalarType]) -> tuple[tuple[ScalarType, ...], ScalarType]:
     common = promote(types)
     return (common,) * len(types), ScalarType(dtypes.real_of(common.dtype), common.weak)
 
 
-def _select(fn: str, types: Sequence[ScalarType]) -> tuple[tuple[ScalarType, ...], ScalarType]:
+def _select(_fn: str, types: Sequence[ScalarType]) -> tuple[tuple[ScalarType, ...], ScalarType]:
     common = promote(types[1:])
     return (ScalarType(dtypes.BOOL), common, common), common
 
@@ -404,7 +404,7 @@ AGGREGATES: dict[str, Aggregate] = {
 
 
 def aggregate_dtype(aggregate: str, dtype: np.dtype) -> np.dtype:
-    """Return the dtype of an aggregate of `dtype`: its own, but a sum or product of booleans counts (int64)."""
+    """Return the dtype of an aggregate of `dtype`: its own; a sum or product of booleans counts (int64)."""
     if AGGREGATES[aggregate].ordered and kind(dtype) == "c":
         raise DtypeError(f"{aggregate} of complex numbers has no meaning: they have no order")
     if aggregate in ("any", "all"):

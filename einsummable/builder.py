@@ -1,0 +1,256 @@
+"""Building and checking an EinGraph.
+
+Contract: `GraphBuilder` appends nodes, equal ones once, derives shapes and dtypes, and ends in an `EinGraph`
+without nodes that no output needs.  `check` recomputes what the builder derived and raises named errors.
+
+>>> g = GraphBuilder()
+>>> a, b = g.input("A", (2, 3)), g.input("B", (3, 4))
+>>> g.output("C", g.contract(("i", "k"), (a, ("i", "j")), (b, ("j", "k"))))
+>>> print(g.build())
+%0 = input A [2, 3] f32
+%1 = input B [3, 4] f32
+%2 = [i,k] sum[j] x*y  of %0[i,j], %1[j,k]  : [2, 4] f32
+return C = %2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from einsummable import dtypes, scalar
+from einsummable.dtypes import ScalarType
+from einsummable.errors import EinsummableError, ShapeError, UnknownNameError
+from einsummable.graph import (
+    EinGraph,
+    Einsummable,
+    Input,
+    Node,
+    Origin,
+    Param,
+    Position,
+    Reshape,
+    Select,
+    Space,
+)
+from einsummable.scalar import COPY, PRODUCT, ScalarExpr
+
+#: The origin of a node that no formula made.
+UNKNOWN = Origin()
+
+#: An input of an einsummable: the id of a node and a label for each of its dimensions.
+Operand = tuple[int, Sequence[str]]
+
+
+class GraphBuilder:
+    """Appends nodes to a graph under construction; every method returns the id of its node."""
+
+    def __init__(self, text: str = "") -> None:
+        self._text = text
+        self._nodes: list[Node] = []
+        self._ids: dict[Node, int] = {}
+        self._outputs: dict[str, int] = {}
+        self._params: dict[str, ScalarType] = {}
+
+    def __getitem__(self, i: int) -> Node:
+        return self._nodes[i]
+
+    def _add(self, node: Node) -> int:
+        if node not in self._ids:
+            self._ids[node] = len(self._nodes)
+            self._nodes.append(node)
+        return self._ids[node]
+
+    def input(
+        self, name: str, shape: Sequence[int], dtype: np.dtype = dtypes.F32, origin: Origin = UNKNOWN
+    ) -> int:
+        """Append an input."""
+        dtypes.kind(np.dtype(dtype))
+        return self._add(Input(name, tuple(map(int, shape)), np.dtype(dtype), origin))
+
+    def param(self, name: str, type_: ScalarType) -> None:
+        """Declare a scalar that joins and selections may read when the program runs."""
+        self._params[name] = type_
+
+    def einsummable(
+        self,
+        out: Sequence[str],
+        operands: Sequence[Operand],
+        join: ScalarExpr,
+        aggregate: str | None = None,
+        *,
+        extents: Mapping[str, int] | None = None,
+        origin: Origin = UNKNOWN,
+    ) -> int:
+        """Append ``Z[out] = aggregate over the other labels of join(operands)``.
+
+        Parameters
+        ----------
+        extents
+            Of labels that no operand has: those that are broadcast, or aggregated without being read.
+
+        Raises
+        ------
+        ShapeError
+            Ranks or extents disagree; an extent is unknown; labels are left over and nothing aggregates them.
+        DtypeError
+            The join or the aggregate has no meaning for the operands' dtypes.
+        """
+        space = iteration_space(out, [(self._nodes[i].shape, ls) for i, ls in operands], join, extents or {})
+        if aggregate is None and len(space) > len(out):
+            left = ", ".join(repr(label) for label, _ in space[len(out) :])
+            raise ShapeError(f"label {left} is neither in the result nor aggregated")
+        args = tuple(self._nodes[i].dtype for i, _ in operands)
+        dtype = scalar.result_dtype(join, args, tuple(self._params.items()))
+        if aggregate is not None:
+            dtype = scalar.aggregate_dtype(aggregate, dtype)
+        ids, labels = tuple(i for i, _ in operands), tuple(tuple(ls) for _, ls in operands)
+        return self._add(Einsummable(ids, labels, tuple(out), space, join, aggregate, dtype, origin))
+
+    def contract(self, out: Sequence[str], *operands: Operand, origin: Origin = UNKNOWN) -> int:
+        """Append the sum over the labels that `out` lacks of the product of one or two operands."""
+        join = COPY if len(operands) == 1 else PRODUCT
+        labels = {label for _, ls in operands for label in ls}
+        return self.einsummable(out, operands, join, "sum" if labels - set(out) else None, origin=origin)
+
+    def reshape(
+        self,
+        source: int,
+        space: Space,
+        groups_in: Sequence[int],
+        groups_out: Sequence[int],
+        origin: Origin = UNKNOWN,
+    ) -> int:
+        """Append a regrouping of dimensions (see `graph.Reshape`); the identity appends nothing."""
+        if tuple(groups_in) == tuple(groups_out):
+            return source
+        node = Reshape(
+            (source,), tuple(space), tuple(groups_in), tuple(groups_out), self._nodes[source].dtype, origin
+        )
+        _check_reshape(node, self._nodes[source].shape)
+        return self._add(node)
+
+    def select(
+        self, source: int, positions: Sequence[Position], space: Space, origin: Origin = UNKNOWN
+    ) -> int:
+        """Append a selection (see `graph.Select`)."""
+        shape = self._nodes[source].shape
+        node = Select((source,), tuple(positions), shape, tuple(space), self._nodes[source].dtype, origin)
+        _check_select(node, shape)
+        return self._add(node)
+
+    def output(self, name: str, i: int) -> None:
+        """Name node `i` as a result."""
+        self._outputs[name] = i
+
+    def build(self) -> EinGraph:
+        """Return the graph: inputs and the nodes that an output needs, in the order they were appended."""
+        needed = set(self._outputs.values())
+        for i in range(len(self._nodes) - 1, -1, -1):
+            if i in needed:
+                needed.update(self._nodes[i].inputs)
+        kept = [i for i, node in enumerate(self._nodes) if i in needed or isinstance(node, Input)]
+        new = {old: i for i, old in enumerate(kept)}
+        nodes = []
+        for i in kept:
+            node = self._nodes[i]
+            nodes.append(replace(node, inputs=tuple(new[j] for j in node.inputs)) if node.inputs else node)
+        graph = EinGraph(
+            tuple(nodes),
+            tuple((name, new[i]) for name, i in self._outputs.items()),
+            tuple(Param(name, type_) for name, type_ in self._params.items()),
+            self._text,
+        )
+        check(graph)
+        return graph
+
+
+def iteration_space(
+    out: Sequence[str],
+    operands: Sequence[tuple[Sequence[int], Sequence[str]]],
+    join: ScalarExpr,
+    extents: Mapping[str, int],
+) -> Space:
+    """Return all labels with their extents: those of `out`, then the others in order of first use."""
+    known = dict(extents)
+    used = dict.fromkeys(out)
+    for shape, labels in operands:
+        if len(shape) != len(labels):
+            raise ShapeError(
+                f"a tensor of {len(shape)} dimensions is given {len(labels)} labels: {', '.join(labels)}"
+            )
+        for label, n in zip(labels, shape, strict=True):
+            used.setdefault(label)
+            if known.setdefault(label, n) != n:
+                raise ShapeError(f"label {label!r} is {known[label]} in one place but {n} in another")
+    used.update(dict.fromkeys(sorted(join.labels)))
+    used.update(dict.fromkeys(extents))
+    if len(set(out)) != len(out):
+        raise ShapeError(f"a label stands twice in the result: {', '.join(out)}")
+    missing = [label for label in used if label not in known]
+    if missing:
+        raise ShapeError(f"the extent of label {missing[0]!r} is not known")
+    return tuple((label, known[label]) for label in used)
+
+
+def check(graph: EinGraph) -> None:
+    """Raise a named error unless `graph` is well formed; return nothing."""
+    for i, node in enumerate(graph.nodes):
+        for j in node.inputs:
+            if not 0 <= j < i:
+                raise ShapeError(f"%{i} reads %{j}, which is not defined before it")
+        try:
+            _check_node(graph, node)
+        except EinsummableError as error:
+            raise type(error)(f"%{i} = {node}: {error.message}", notes=error.notes) from error
+    for name, o in graph.outputs:
+        if not 0 <= o < len(graph.nodes):
+            raise UnknownNameError(f"the output {name!r} is %{o}, which does not exist")
+
+
+def _check_node(graph: EinGraph, node: Node) -> None:
+    sources = [graph.nodes[j] for j in node.inputs]
+    match node:
+        case Einsummable():
+            operands = [(s.shape, ls) for s, ls in zip(sources, node.labels, strict=True)]
+            space = iteration_space(node.out, operands, node.join, dict(node.space))
+            if dict(space) != dict(node.space):
+                raise ShapeError("its iteration space does not fit its operands")
+            if tuple(label for label, _ in node.space[: len(node.out)]) != node.out:
+                raise ShapeError("its iteration space does not begin with the labels of its output")
+            if (node.aggregate is None) != (not node.aggregated):
+                raise ShapeError("it has labels to aggregate and no aggregate, or an aggregate and no label")
+            dtype = scalar.result_dtype(node.join, tuple(s.dtype for s in sources), graph.param_types)
+            if node.dtype != (
+                dtype if node.aggregate is None else scalar.aggregate_dtype(node.aggregate, dtype)
+            ):
+                raise ShapeError(f"its dtype is {node.dtype}, its join makes {dtype}")
+        case Reshape():
+            _check_reshape(node, sources[0].shape)
+        case Select():
+            _check_select(node, sources[0].shape)
+
+
+def _check_reshape(node: Reshape, shape: tuple[int, ...]) -> None:
+    if not sum(node.groups_in) == sum(node.groups_out) == len(node.space):
+        raise ShapeError("the groups of a reshape do not use every atom once")
+    got = tuple(stop for _, stop in node.in_box(0, tuple((0, n) for _, n in node.space)))
+    if got != shape:
+        raise ShapeError(f"the groups of a reshape make the shape {got}, the tensor has {shape}")
+
+
+def _check_select(node: Select, shape: tuple[int, ...]) -> None:
+    if len(node.positions) != len(shape) or node.source_shape != shape:
+        raise ShapeError(f"{len(node.positions)} indices are given for a tensor of shape {shape}")
+    labels = [p.label for p in node.positions if p.label is not None]
+    if labels != [label for label, _ in node.space]:
+        raise ShapeError("a selection keeps its labels in the order of the tensor's dimensions")
+    if not all(n for _, n in node.space):
+        return  # nothing is read
+    for (start, stop), n in zip(node.in_box(0, tuple((0, n) for _, n in node.space)), shape, strict=True):
+        if start < 0 or stop > n:
+            raise ShapeError(
+                f"index {stop - 1 if stop > n else start} is out of range for a dimension of {n}"
+            )

@@ -1,0 +1,449 @@
+"""The EinGraph: a straight-line program of einsummables.
+
+Contract: nodes stand in topological order, ids are indices, a node's inputs have smaller ids.  Every node
+is a loop over an *iteration space*, a list of labels with extents (those of the output first), and reads
+from each input the *box* that `in_box` answers for a box of that space.  That is all that planning and
+lowering need to know, so the same node on smaller ranges is the kernel that runs on a block.
+Nothing here knows of partitions or machines.
+
+    %2 = [i,k] sum[j] x*y  of %0[i,j], %1[j,k]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+from einsummable import dtypes, scalar
+from einsummable.dtypes import ScalarType
+from einsummable.errors import EinsummableError, ShapeError, Span, UnknownNameError
+from einsummable.scalar import AGGREGATES, ScalarExpr
+
+#: Half-open ranges, one a dimension (or one a label of an iteration space).
+Box = tuple[tuple[int, int], ...]
+#: Labels of an iteration space with their extents.
+Space = tuple[tuple[str, int], ...]
+
+
+def whole(shape: Sequence[int]) -> Box:
+    """Return the box that covers a tensor of `shape`."""
+    return tuple((0, n) for n in shape)
+
+
+def box_shape(box: Box) -> tuple[int, ...]:
+    """Return the extents of `box`."""
+    return tuple(stop - start for start, stop in box)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a node comes from: the formula, the name its line defines, the macro it was expanded from."""
+
+    span: Span | None = None
+    name: str = ""
+    macro: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A scalar that is read when the program runs."""
+
+    name: str
+    type: ScalarType
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A tensor that the caller provides; its iteration space has one label a dimension."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    origin: Origin = field(default=Origin(), compare=False)
+    inputs: tuple[int, ...] = ()
+
+    @property
+    def space(self) -> Space:
+        """Labels ``d0, d1 …`` with the extents of the tensor."""
+        return tuple((f"d{i}", n) for i, n in enumerate(self.shape))
+
+    @property
+    def cuttable(self) -> tuple[str, ...]:
+        """The labels that may be cut: all."""
+        return tuple(label for label, _ in self.space)
+
+    @property
+    def out(self) -> tuple[str, ...]:
+        """The labels of the output's dimensions."""
+        return self.cuttable
+
+    def out_box(self, ranges: Box) -> Box:
+        """Return the part of the output that `ranges` of the space makes."""
+        return ranges
+
+    def __str__(self) -> str:
+        return f"input {self.name} {list(self.shape)} {dtypes.name(self.dtype)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Einsummable:
+    """``Z[out] = ⊕ over the other labels of join(X1[labels[0]], …, labels as values)``.
+
+    Attributes
+    ----------
+    inputs, labels
+        Ids of the inputs, and the label of each of their dimensions; a label twice takes the diagonal.
+    out, space
+        Labels of the output; all labels with their extents, the output's first.
+    join, aggregate
+        The scalar expression, and a row of `scalar.AGGREGATES` (None where no label is aggregated).
+    dtype
+        Of the output.
+    """
+
+    inputs: tuple[int, ...]
+    labels: tuple[tuple[str, ...], ...]
+    out: tuple[str, ...]
+    space: Space
+    join: ScalarExpr
+    aggregate: str | None
+    dtype: np.dtype
+    origin: Origin = field(default=Origin(), compare=False)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the output."""
+        return tuple(n for _, n in self.space[: len(self.out)])
+
+    @property
+    def aggregated(self) -> tuple[str, ...]:
+        """The labels that the output lacks."""
+        return tuple(label for label, _ in self.space[len(self.out) :])
+
+    @property
+    def cuttable(self) -> tuple[str, ...]:
+        """The labels that may be cut: all."""
+        return tuple(label for label, _ in self.space)
+
+    def in_box(self, i: int, ranges: Box) -> Box:
+        """Return the part of input `i` that the kernel call on `ranges` of the space reads."""
+        at = {label: r for (label, _), r in zip(self.space, ranges, strict=True)}
+        return tuple(at[label] for label in self.labels[i])
+
+    def out_box(self, ranges: Box) -> Box:
+        """Return the part of the output that the kernel call on `ranges` contributes to."""
+        return ranges[: len(self.out)]
+
+    @property
+    def is_contraction(self) -> bool:
+        """Whether it sums a plain product of two inputs."""
+        factors = self.join.factors()
+        return self.aggregate == "sum" and factors is not None and len(factors) == 2
+
+    def __str__(self) -> str:
+        names = (
+            [f"x{i}" for i in self.inputs] if len(self.inputs) > 3 else ["x", "y", "z"][: len(self.inputs)]
+        )
+        over = f" {self.aggregate}[{','.join(self.aggregated)}]" if self.aggregate else ""
+        reads = ", ".join(f"%{i}[{','.join(ls)}]" for i, ls in zip(self.inputs, self.labels, strict=True))
+        return f"[{','.join(self.out)}]{over} {self.join.format(names)}" + (f"  of {reads}" if reads else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Reshape:
+    """Regroup dimensions without moving an element: ``[m,(h d)]`` to ``[m,h,d]`` or back.
+
+    Attributes
+    ----------
+    space
+        The *atoms*, slowest first, with their extents: the common refinement of both shapes.
+    groups_in, groups_out
+        For each dimension of the input and of the output, how many consecutive atoms it is made of.
+    """
+
+    inputs: tuple[int, ...]
+    space: Space
+    groups_in: tuple[int, ...]
+    groups_out: tuple[int, ...]
+    dtype: np.dtype
+    origin: Origin = field(default=Origin(), compare=False)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the output."""
+        return box_shape(self.out_box(whole([n for _, n in self.space])))
+
+    @property
+    def cuttable(self) -> tuple[str, ...]:
+        """The atoms that may be cut: those that are slowest in their group on both sides.
+
+        Cutting another would make a block of the grouped dimension that is no range.
+        """
+        slowest = []
+        for groups in (self.groups_in, self.groups_out):
+            starts = np.cumsum((0, *groups))[:-1]
+            slowest.append({int(s) for s, n in zip(starts, groups, strict=True) if n})
+        return tuple(self.space[i][0] for i in sorted(slowest[0] & slowest[1]))
+
+    @property
+    def out(self) -> tuple[str, ...]:
+        """The slowest atom of each dimension of the output; an empty group has none."""
+        starts = np.cumsum((0, *self.groups_out))[:-1]
+        return tuple(self.space[s][0] if n else "" for s, n in zip(starts, self.groups_out, strict=True))
+
+    def in_box(self, i: int, ranges: Box) -> Box:  # noqa: ARG002 - every node answers for input i
+        """Return the part of the input that `ranges` of the atoms reads."""
+        return self._merge(self.groups_in, ranges)
+
+    def out_box(self, ranges: Box) -> Box:
+        """Return the part of the output that `ranges` of the atoms makes."""
+        return self._merge(self.groups_out, ranges)
+
+    def _merge(self, groups: tuple[int, ...], ranges: Box) -> Box:
+        box, at = [], 0
+        for n in groups:
+            inner = prod(extent for _, extent in self.space[at + 1 : at + n])
+            start, stop = ranges[at] if n else (0, 1)
+            box.append((start * inner, stop * inner))
+            at += n
+        return tuple(box)
+
+    def __str__(self) -> str:
+        def side(groups: tuple[int, ...]) -> str:
+            at, words = 0, []
+            for n in groups:
+                atoms = " ".join(label for label, _ in self.space[at : at + n])
+                words.append(atoms if n == 1 else f"({atoms})")
+                at += n
+            return ",".join(words)
+
+        return f"[{side(self.groups_out)}] reshape  of %{self.inputs[0]}[{side(self.groups_in)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The index that `Select` takes in one dimension of its input: ``start + step·label + param``.
+
+    Without a `label` it is one index and the dimension goes away; `param` names a scalar of the caller's
+    scope, known only when the program runs.
+    """
+
+    label: str | None = None
+    start: int = 0
+    step: int = 1
+    param: str | None = None
+
+    def __str__(self) -> str:
+        if self.label is None:
+            return f"@{self.param}" if self.param else str(self.start)
+        scaled = self.label if self.step == 1 else f"{self.step}*{self.label}"
+        return scaled + (f"+{self.start}" if self.start else "") + (f"+@{self.param}" if self.param else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """Take part of a tensor: ``X[i, 0]``, ``X[i, @n]``; `positions` has one entry a dimension of the input."""
+
+    inputs: tuple[int, ...]
+    positions: tuple[Position, ...]
+    source_shape: tuple[int, ...]
+    space: Space
+    dtype: np.dtype
+    origin: Origin = field(default=Origin(), compare=False)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the output."""
+        return tuple(n for _, n in self.space)
+
+    @property
+    def cuttable(self) -> tuple[str, ...]:
+        """The labels that may be cut: all."""
+        return tuple(label for label, _ in self.space)
+
+    @property
+    def out(self) -> tuple[str, ...]:
+        """The labels of the output's dimensions."""
+        return self.cuttable
+
+    def in_box(self, i: int, ranges: Box) -> Box:  # noqa: ARG002 - every node answers for input i
+        """Return the part of the input that `ranges` reads: all of a dimension that a scalar indexes."""
+        at = {label: r for (label, _), r in zip(self.space, ranges, strict=True)}
+        box = []
+        for p, extent in zip(self.positions, self.source_shape, strict=True):
+            if p.param is not None:
+                box.append((0, extent))
+            elif p.label is None:
+                box.append((p.start, p.start + 1))
+            else:
+                first, last = at[p.label][0], at[p.label][1] - 1
+                box.append((p.start + p.step * first, p.start + p.step * last + 1))
+        return tuple(box)
+
+    def out_box(self, ranges: Box) -> Box:
+        """Return the part of the output that `ranges` makes."""
+        return ranges
+
+    def __str__(self) -> str:
+        return f"[{','.join(self.out)}] select  of %{self.inputs[0]}[{','.join(map(str, self.positions))}]"
+
+
+Node = Input | Einsummable | Reshape | Select
+
+
+@dataclass(frozen=True)
+class EinGraph:
+    """A program: nodes in topological order, named outputs, and the scalars it reads when it runs."""
+
+    nodes: tuple[Node, ...]
+    outputs: tuple[tuple[str, int], ...]
+    params: tuple[Param, ...] = ()
+    text: str = field(default="", compare=False)
+
+    @cached_property
+    def inputs(self) -> dict[str, Input]:
+        """The inputs by name."""
+        return {node.name: node for node in self.nodes if isinstance(node, Input)}
+
+    @cached_property
+    def param_types(self) -> tuple[tuple[str, ScalarType], ...]:
+        """Names and types of the parameters, as `scalar.infer` takes them."""
+        return tuple((p.name, p.type) for p in self.params)
+
+    @cached_property
+    def consumers(self) -> tuple[tuple[int, ...], ...]:
+        """For each node the ids of the nodes that read it, each once."""
+        readers: list[list[int]] = [[] for _ in self.nodes]
+        for i, node in enumerate(self.nodes):
+            for j in dict.fromkeys(node.inputs):
+                readers[j].append(i)
+        return tuple(map(tuple, readers))
+
+    def name_of(self, i: int) -> str:
+        """Return what a reader calls node `i`: the name of its line, or its id where it is only a part of one."""
+        node = self.nodes[i]
+        if isinstance(node, Input):
+            return node.name
+        name = next((n for n, o in self.outputs if o == i), node.origin.name)
+        last = max((j for j, other in enumerate(self.nodes) if other.origin.name == name), default=i)
+        return name if name and last == i else f"%{i}"
+
+    def __str__(self) -> str:
+        lines = []
+        for i, node in enumerate(self.nodes):
+            line = f"%{i} = {node}"
+            if not isinstance(node, Input):
+                line += f"  : {list(node.shape)} {dtypes.name(node.dtype)}"
+            lines.append(line)
+        lines += [f"param {p.name} {p.type}" for p in self.params]
+        return "\n".join([*lines, "return " + ", ".join(f"{n} = %{o}" for n, o in self.outputs)])
+
+
+# ------------------------------------------------------------------------------------- evaluation
+
+
+def read_params(graph: EinGraph, values: Mapping[str, object]) -> dict[str, np.generic]:
+    """Return the parameters of `graph` taken from `values`, cast to the types it was built for.
+
+    Raises
+    ------
+    UnknownNameError
+        Where a scalar is missing.
+    """
+    missing = [p.name for p in graph.params if p.name not in values]
+    if missing:
+        raise UnknownNameError(f"no value is given for the scalar {', '.join(map(repr, missing))}")
+    return {p.name: np.asarray(values[p.name]).astype(p.type.dtype)[()] for p in graph.params}
+
+
+def check_inputs(graph: EinGraph, arrays: Mapping[str, object]) -> None:
+    """Raise unless `arrays` (anything with shape and dtype) fits every input's declared shape and dtype."""
+    problems = []
+    for name, node in graph.inputs.items():
+        if name not in arrays:
+            raise UnknownNameError(f"no array is given for the input {name!r}")
+        shape, dtype = tuple(np.shape(arrays[name])), getattr(arrays[name], "dtype", None)
+        if shape != node.shape:
+            problems.append(f"{name} has shape {shape}, the program was compiled for {node.shape}")
+        elif dtype != node.dtype:
+            problems.append(f"{name} is {dtype}, the program was compiled for {dtypes.name(node.dtype)}")
+    if problems:
+        raise ShapeError(problems[0], notes=tuple(problems[1:]))
+
+
+def evaluate(
+    graph: EinGraph, arrays: Mapping[str, np.ndarray], params: Mapping[str, object] | None = None
+) -> dict[str, np.ndarray]:
+    """Run `graph` with plain numpy, one whole node at a time: the oracle that every pass is held to."""
+    check_inputs(graph, arrays)
+    scalars = read_params(graph, params or {})
+    values: list[np.ndarray] = []
+    for node in graph.nodes:
+        if isinstance(node, Input):
+            values.append(np.asarray(arrays[node.name]))
+        else:
+            space = whole([n for _, n in node.space])
+            values.append(evaluate_node(graph, node, space, [values[j] for j in node.inputs], scalars))
+    return {name: values[o] for name, o in graph.outputs}
+
+
+def evaluate_node(
+    graph: EinGraph, node: Node, ranges: Box, args: Sequence[np.ndarray], params: Mapping[str, np.generic]
+) -> np.ndarray:
+    """Return what `node` makes on `ranges` of its space from the boxes `in_box` answers: slow and obvious."""
+    match node:
+        case Einsummable():
+            return _evaluate_einsummable(graph, node, ranges, args, params)
+        case Reshape():
+            return args[0].reshape(box_shape(node.out_box(ranges)))
+        case Select():
+            pairs = zip(node.positions, node.source_shape, strict=True)
+            return args[0][tuple(select_index(p, extent, params) for p, extent in pairs)]
+    raise EinsummableError(f"an input named {node.name!r} is not computed")
+
+
+def select_index(p: Position, extent: int, params: Mapping[str, np.generic]) -> slice | int:
+    """Return numpy's index for `p` into a box that `Select.in_box` answered."""
+    if p.param is not None:
+        index = int(params[p.param])
+        if not 0 <= index < extent:
+            raise ShapeError(f"the scalar {p.param!r} is {index}, but the dimension it indexes has {extent}")
+        return index
+    if p.label is None:
+        return 0
+    return slice(0, None, p.step)
+
+
+def _evaluate_einsummable(
+    graph: EinGraph,
+    node: Einsummable,
+    ranges: Box,
+    args: Sequence[np.ndarray],
+    params: Mapping[str, np.generic],
+) -> np.ndarray:
+    names = [label for label, _ in node.space]
+    shape = box_shape(ranges)
+    grid = {
+        label: np.arange(*ranges[d]).reshape([-1 if e == d else 1 for e in range(len(names))])
+        for d, label in enumerate(names)
+    }
+    offset = {label: ranges[d][0] for d, label in enumerate(names)}
+    full = []
+    for x, labels in zip(args, node.labels, strict=True):
+        index = tuple(grid[label] - offset[label] for label in labels)
+        full.append(np.broadcast_to(x[index] if labels else x, shape))
+    types = scalar.infer(node.join, tuple(x.dtype for x in args), graph.param_types)
+    with np.errstate(all="ignore"):
+        joined = np.broadcast_to(scalar.evaluate(node.join, full, grid, params, types), shape)
+        if node.aggregate is None:
+            return joined.astype(node.dtype)
+        row = AGGREGATES[node.aggregate]
+        wide = dtypes.accumulator(node.dtype)
+        axes = tuple(range(len(node.out), len(names)))
+        return row.ufunc.reduce(joined.astype(wide), axis=axes, initial=wide.type(row.identity(wide))).astype(
+            node.dtype
+        )
