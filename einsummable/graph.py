@@ -19,6 +19,7 @@ from math import prod
 import numpy as np
 
 from einsummable import dtypes, scalar
+from einsummable.codec import register_union
 from einsummable.dtypes import ScalarType
 from einsummable.errors import EinsummableError, ShapeError, Span, UnknownNameError
 from einsummable.scalar import AGGREGATES, ScalarExpr
@@ -246,7 +247,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """Take part of a tensor: ``X[i, 0]``, ``X[i, @n]``; `positions` has one entry a dimension of the input."""
+    """Take part of a tensor: ``X[i, 0]``, ``X[i, @n]``; a position for each dimension of the input."""
 
     inputs: tuple[int, ...]
     positions: tuple[Position, ...]
@@ -292,7 +293,7 @@ class Select:
         return f"[{','.join(self.out)}] select  of %{self.inputs[0]}[{','.join(map(str, self.positions))}]"
 
 
-Node = Input | Einsummable | Reshape | Select
+Node = register_union(Input | Einsummable | Reshape | Select)
 
 
 @dataclass(frozen=True)
@@ -324,7 +325,7 @@ class EinGraph:
         return tuple(map(tuple, readers))
 
     def name_of(self, i: int) -> str:
-        """Return what a reader calls node `i`: the name of its line, or its id where it is only a part of one."""
+        """Return what a reader calls node `i`: the name of its line, or its id where it is a part of one."""
         node = self.nodes[i]
         if isinstance(node, Input):
             return node.name

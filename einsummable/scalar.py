@@ -20,6 +20,7 @@ from functools import cache, lru_cache
 import numpy as np
 
 from einsummable import dtypes
+from einsummable.codec import register_union
 from einsummable.dtypes import ScalarType, kind, promote
 from einsummable.errors import DtypeError
 
@@ -67,7 +68,7 @@ class Call:
     args: tuple[int, ...]
 
 
-Op = Arg | Label | Const | Param | Call
+Op = register_union(Arg | Label | Const | Param | Call)
 
 
 @cache
