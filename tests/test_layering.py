@@ -25,8 +25,10 @@ LAYERS = [
     {"taskgraph"},
     {"runtime"},
     {"views"},
+    {"display"},
     {"pipeline"},
     {"models", "widgets"},
+    {"completion"},
     {"magics"},
     {"cli"},
 ]

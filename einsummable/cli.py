@@ -1,0 +1,150 @@
+"""The command line: ``einsummable demo | lab | plan | bench``.
+
+Contract: every command prints to standard output and returns an exit status; an error of ours is printed
+without a traceback and ends in status 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+
+from einsummable import pipeline
+from einsummable.display import picture
+from einsummable.errors import EinsummableError
+from einsummable.models import chain, knn
+from einsummable.runtime.cluster import Cluster
+from einsummable.runtime.executor import Executor
+
+#: The checkout this file is part of: where the notebooks and the benchmarks are.
+CHECKOUT = Path(__file__).resolve().parents[1]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command that `argv` (by default the process's own arguments) names; return its exit status."""
+    args = _parser().parse_args(argv)
+    try:
+        return args.command(args)
+    except EinsummableError as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="einsummable", description=__doc__.split("\n")[0])
+    commands = parser.add_subparsers(required=True, metavar="command")
+    demo = commands.add_parser("demo", help="run the main job here and on an ipyparallel cluster, against numpy")
+    demo.add_argument("--engines", type=int, default=2, help="engines of the cluster (default 2)")
+    demo.add_argument("--size", type=int, default=2048, help="size of the matrix chain (default 2048)")
+    demo.add_argument("--out", type=Path, default=Path("einsummable-demo"), help="folder for the pictures")
+    demo.set_defaults(command=_demo)
+    lab = commands.add_parser("lab", help="open JupyterLab on the notebooks")
+    lab.add_argument("options", nargs=argparse.REMAINDER, help="passed on to jupyter lab")
+    lab.set_defaults(command=_lab)
+    plan = commands.add_parser("plan", help="plan a program: every input needs an `input` line")
+    plan.add_argument("file", type=argparse.FileType("r", encoding="utf-8"), help="a program; - reads it from here")
+    plan.add_argument("--sites", type=int, default=None, help="how many sites (default: the processors)")
+    plan.set_defaults(command=_plan)
+    bench = commands.add_parser("bench", help="measure against numpy and others, as ratios")
+    bench.add_argument("name", help="which benchmark: " + ", ".join(_benchmarks()))
+    bench.add_argument("options", nargs=argparse.REMAINDER, help="passed on to it")
+    bench.set_defaults(command=_bench)
+    return parser
+
+
+# ------------------------------------------------------------------------------------------ demo
+
+
+def _demo(args: argparse.Namespace) -> int:
+    args.out.mkdir(parents=True, exist_ok=True)
+    jobs = {
+        "digits nearest neighbour": (knn, knn.inputs(), "pred"),
+        f"matrix chain {args.size}": (chain, chain.inputs(args.size), "Z"),
+    }
+    failed = 0
+    with Cluster(n=args.engines, threads=1) as cluster:
+        print(cluster.info(), end="\n\n")
+        for title, (model, arrays, result) in jobs.items():
+            print(f"── {title} " + "─" * max(0, 76 - len(title)))
+            print(model.TEXT)
+            expected, seconds = _timed(lambda m=model, a=arrays: m.reference(**a))
+            print(f"numpy: {1e3 * seconds:.1f} ms")
+            for where in (None, cluster):
+                failed += not _demo_run(model.TEXT, arrays, result, expected, where, args.out)
+        right = np.mean(pipeline.compile(knn.TEXT, knn.inputs()).run()["pred"] == knn.answers())
+        print(f"accuracy of the nearest neighbour on {len(knn.answers())} digits: {right:.1%}")
+    print("everything equals numpy" if not failed else f"{failed} results differ from numpy")
+    return int(failed > 0)
+
+
+def _demo_run(
+    text: str, arrays: dict, result: str, expected: np.ndarray, cluster: Executor | None, out: Path
+) -> bool:
+    """Plan and run one program, print what happened, and return whether it equals `expected`."""
+    where = "local" if cluster is None else "cluster"
+    net = pipeline.compile(text, arrays, cluster=cluster)
+    values, seconds = _timed(lambda: net.run()[result])
+    same = values.dtype == expected.dtype and np.allclose(values, expected, rtol=1e-3, atol=1e-2)
+    if cluster is None:
+        print(f"\n{net.explain()}\n")
+        names = [picture(net.graph).save(out / f"{result}-graph.svg"), net.picture().save(out / f"{result}-plan.svg")]
+        names.append(picture(net.tasks).save(out / f"{result}-tasks.svg"))
+        print("pictures:", *(path for paths in names for path in paths))
+    saved = picture(net.last).save(out / f"{result}-timeline-{where}.svg")
+    print(f"{where}, {net.sites} sites: {1e3 * seconds:.1f} ms, "
+          f"{'equals numpy' if same else 'DIFFERS FROM NUMPY'}; timeline: {saved[0]}")  # fmt: skip
+    return same
+
+
+def _timed(call) -> tuple:  # noqa: ANN001
+    """Return the result of `call` and the median seconds of three calls after the first."""
+    result, seconds = call(), []
+    for _ in range(3):
+        start = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - start)
+    return result, median(seconds)
+
+
+# ---------------------------------------------------------------------------------- other commands
+
+
+def _lab(args: argparse.Namespace) -> int:
+    notebooks = CHECKOUT / "notebooks"
+    if not notebooks.is_dir():
+        notebooks = Path.cwd()
+    return subprocess.call([sys.executable, "-m", "jupyter", "lab", *args.options, str(notebooks)])
+
+
+def _plan(args: argparse.Namespace) -> int:
+    net = pipeline.compile(args.file.read(), sites=args.sites)
+    print(net.graph, end="\n\n")
+    print(net.explain())
+    return 0
+
+
+def _benchmarks() -> list[str]:
+    folder = CHECKOUT / "tests" / "benchmarks"
+    return sorted(path.stem.removeprefix("bench_") for path in folder.glob("bench_*.py"))
+
+
+def _bench(args: argparse.Namespace) -> int:
+    path = CHECKOUT / "tests" / "benchmarks" / f"bench_{args.name}.py"
+    if not path.exists():
+        known = ", ".join(_benchmarks()) or "none: benchmarks are part of the source checkout"
+        raise EinsummableError(f"there is no benchmark called {args.name!r}", notes=(f"known: {known}",))
+    sys.argv = [str(path), *args.options]
+    runpy.run_path(str(path), run_name="__main__")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

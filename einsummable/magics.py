@@ -1,0 +1,244 @@
+"""The notebook's face: ``%%ein`` and its line magics.  The only module that imports IPython.
+
+Contract: a magic parses its line, calls `pipeline`, and displays what comes back.  Formulas reach the
+language as they are typed (nothing in braces is expanded), and a wrong one shows its message, carets and
+no Python frames.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
+from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.display import display
+
+from einsummable import completion, pipeline
+from einsummable.errors import PlanError, UnknownNameError, nearest
+from einsummable.pipeline import Compiled
+from einsummable.runtime.cluster import Cluster, connect
+from einsummable.runtime.session import DistributedTensor
+
+#: The name of the cluster in the notebook's namespace, for use from Python.
+CLUSTER = "ein_cluster"
+
+
+@magics_class
+class EinMagics(Magics):
+    """``%%ein``, ``%ein_plan``, ``%ein_run``, ``%ein_explain`` and ``%ein_cluster``."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell)
+        self.cluster: Cluster | None = None
+        self.owned = False
+
+    # -------------------------------------------------------------------------------- formulas
+
+    @magic_arguments()
+    @argument("name", nargs="?", help="what to call the compiled program in the notebook")
+    @argument("--run", action="store_true", help="run it and bind its outputs in the notebook")
+    @argument("--plan", action="store_true", help="show how every tensor is cut and placed")
+    @argument("--on", metavar="WHERE", default="local", help="'local' (threads) or 'cluster' (%%ein_cluster)")
+    @argument("--sites", type=int, help="how many sites to plan for")
+    @argument("-p", type=int, help="how many kernel calls to cut each node into (default: the sites)")
+    @argument("--keep", action="store_true", help="leave the results on the engines as distributed tensors")
+    @argument("--no-show", action="store_true", help="display nothing")
+    @no_var_expand
+    @cell_magic
+    def ein(self, line: str, cell: str) -> None:
+        """Build an EinGraph from the formulas of the cell, and show it.
+
+        Names that the cell does not define are looked up in the notebook: arrays, distributed tensors, scalars.
+        """
+        args = parse_argstring(self.ein, line)
+        if args.name is not None:
+            _check_name(args.name)
+        cluster = self._where(args.on)
+        net = pipeline.compile(cell, self._namespace(), sites=args.sites, cluster=cluster, p=args.p)
+        if args.name is not None:
+            self.shell.user_ns[args.name] = net
+        if args.plan:
+            net.tasks  # noqa: B018 - planning is what was asked for
+        self._finish(net, run=args.run, keep=args.keep, show=not args.no_show)
+
+    @magic_arguments()
+    @argument("name", help="a program that %%%%ein made")
+    @argument("--sites", type=int, help="plan for another number of sites")
+    @line_magic
+    def ein_plan(self, line: str) -> None:
+        """Plan a program, and show the blocks of every tensor and what happens on which site."""
+        args = parse_argstring(self.ein_plan, line)
+        net = self._compiled(args.name)
+        if args.sites is not None:
+            net = net.replan(sites=args.sites)
+            self.shell.user_ns[args.name] = net
+        net.tasks  # noqa: B018 - planning is what was asked for
+        display(net)
+        display(net.tasks)
+
+    @magic_arguments()
+    @argument("name", help="a program that %%%%ein made")
+    @argument("--on", metavar="WHERE", help="'local' or 'cluster'; by default where it was compiled for")
+    @argument("--keep", action="store_true", help="leave the results on the engines as distributed tensors")
+    @argument("--no-show", action="store_true", help="display nothing")
+    @line_magic
+    def ein_run(self, line: str) -> None:
+        """Run a program with the notebook's present arrays and scalars, and bind its outputs."""
+        args = parse_argstring(self.ein_run, line)
+        net = self._compiled(args.name)
+        if args.on is not None:
+            net = net.replan(cluster=self._where(args.on))
+            self.shell.user_ns[args.name] = net
+        self._finish(net, run=True, keep=args.keep, show=not args.no_show)
+
+    @magic_arguments()
+    @argument("name", help="a program that %%%%ein made")
+    @line_magic
+    def ein_explain(self, line: str) -> None:
+        """Show a plan in figures, beside the named strategies."""
+        display(self._compiled(parse_argstring(self.ein_explain, line).name).explain())
+
+    def _finish(self, net: Compiled, *, run: bool, keep: bool, show: bool) -> None:
+        """Run `net` where that was asked for, bind what it makes, and show it."""
+        if run:
+            names = {*net.graph.inputs, *(p.name for p in net.graph.params)}
+            now = {name: value for name, value in self._namespace().items() if name in names}
+            self.shell.user_ns.update(net.run(keep=keep, **now))
+        if show:
+            display(net)
+
+    def _namespace(self) -> dict[str, Any]:
+        """Return what of the notebook a formula may mean: no underscore names, which are IPython's own."""
+        return {name: value for name, value in self.shell.user_ns.items() if not name.startswith("_")}
+
+    def _compiled(self, name: str) -> Compiled:
+        net = self.shell.user_ns.get(name)
+        if not isinstance(net, Compiled):
+            known = [n for n, v in self.shell.user_ns.items() if isinstance(v, Compiled)]
+            notes = nearest(name, known) or ("make one with %%ein " + name,)
+            raise UnknownNameError(f"{name!r} is no program of this notebook", notes=notes)
+        return net
+
+    # --------------------------------------------------------------------------------- cluster
+
+    @magic_arguments()
+    @argument("action", choices=["start", "connect", "info", "stop"])
+    @argument("profile", nargs="?", help="with connect: the ipyparallel profile, or a connection file")
+    @argument("-n", type=int, default=2, help="with start: how many engines (default 2)")
+    @argument("--threads", type=int, default=1, help="BLAS threads of each engine (default 1)")
+    @line_magic
+    def ein_cluster(self, line: str) -> None:
+        """Start, connect to, describe or stop the ipyparallel cluster that ``--on cluster`` uses."""
+        args = parse_argstring(self.ein_cluster, line)
+        match args.action:
+            case "start":
+                self.stop_cluster()
+                self.cluster, self.owned = Cluster(n=args.n, threads=args.threads), True
+            case "connect":
+                self.stop_cluster()
+                self.cluster, self.owned = _connect(args.profile, args.threads), False
+            case "stop":
+                self.stop_cluster()
+                return
+        self.shell.user_ns[CLUSTER] = self._need_cluster()
+        display(self._need_cluster().info())
+
+    def stop_cluster(self) -> None:
+        """Stop the cluster that we started, or let go of the one we are connected to."""
+        if self.cluster is not None:
+            self.cluster.stop()
+            self.cluster = None
+            self.shell.user_ns.pop(CLUSTER, None)
+
+    def _need_cluster(self) -> Cluster:
+        if self.cluster is None:
+            raise PlanError("there is no cluster yet", notes=("start one with %ein_cluster start -n 2",))
+        return self.cluster
+
+    def _where(self, where: str) -> Cluster | None:
+        if where not in ("local", "cluster"):
+            raise UsageError(f"--on takes 'local' or 'cluster', not {where!r}")
+        return self._need_cluster() if where == "cluster" else None
+
+
+def _connect(where: str | None, threads: int) -> Cluster:
+    if where is not None and where.endswith(".json"):
+        return connect(cluster_file=where, threads=threads)
+    return connect(profile=where or "default", threads=threads)
+
+
+def _check_name(name: str) -> None:
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise UsageError(f"{name!r} is no name for a Python variable")
+
+
+# -------------------------------------------------------------------------------------- completion
+
+
+def _is_tensor(value: object) -> bool:
+    return isinstance(value, np.ndarray | np.generic | int | float | complex | DistributedTensor)
+
+
+def _options(magic: Any, typed: str) -> Iterator[str]:
+    """Yield the options of `magic`, a function with a `magic_arguments` parser, that begin with `typed`."""
+    for action in magic.parser._actions:
+        yield from (option for option in action.option_strings if option.startswith(typed))
+
+
+def make_matcher(shell: InteractiveShell) -> Any:
+    """Return the matcher that completes ``%%ein`` cells from the names of `shell`."""
+
+    @context_matcher()
+    def ein_matcher(context: CompletionContext) -> dict[str, Any]:
+        header, _, _ = context.full_text.partition("\n")
+        if not header.startswith("%%ein") or header[5:6].isalnum():
+            return {"completions": []}
+        lines = context.full_text.split("\n")
+        cursor = sum(len(line) + 1 for line in lines[: context.cursor_line]) + context.cursor_position
+        if context.cursor_line == 0:
+            typed = context.line_with_cursor[: context.cursor_position].rpartition(" ")[2]
+            words = list(_options(EinMagics.ein, typed)) if typed.startswith("-") else []
+            return {"completions": [SimpleCompletion(w, type="param") for w in words], "matched_fragment": typed}
+        names = [n for n, v in shell.user_ns.items() if not n.startswith("_") and _is_tensor(v)]
+        start = len(header) + 1
+        body = context.full_text[start:]
+        words = completion.complete(body, cursor - start, names)
+        return {
+            "completions": [SimpleCompletion(w, type="ein") for w in words],
+            "matched_fragment": completion.word_before(body, cursor - start),
+            "suppress": True,
+        }
+
+    return ein_matcher
+
+
+def load(ipython: InteractiveShell) -> None:
+    """Register magics and completion with `ipython`; loading twice registers once."""
+    unload(ipython)
+    magics = EinMagics(ipython)
+    ipython.register_magics(magics)
+    matcher = make_matcher(ipython)
+    if ipython.Completer is not None:
+        ipython.Completer.custom_matchers.append(matcher)
+    ipython.einsummable = (magics, matcher)
+
+
+def unload(ipython: InteractiveShell) -> None:
+    """Take magics and completion back, and stop the cluster that the magics started."""
+    found = getattr(ipython, "einsummable", None)
+    if found is None:
+        return
+    magics, matcher = found
+    magics.stop_cluster()
+    for kind, names in magics.magics.items():
+        for name in names:
+            ipython.magics_manager.magics[kind].pop(name, None)
+    if ipython.Completer is not None and matcher in ipython.Completer.custom_matchers:
+        ipython.Completer.custom_matchers.remove(matcher)
+    del ipython.einsummable

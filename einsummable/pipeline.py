@@ -1,0 +1,267 @@
+"""From text to results: the ladder as one object.
+
+Contract: `compile` parses and elaborates at once, so that a wrong formula is an error here; the plan, the
+placement and the TaskGraph are made when they are first asked for, and kept; `run` runs them.  Printing or
+displaying a `Compiled` shows what is already there and computes nothing.
+
+>>> net = compile("Y[b,h] = relu(sum[d] X[b,d] * W[d,h])", X=np.ones((4, 3)), W=np.ones((3, 2)), sites=2)
+>>> net.run()["Y"].tolist()
+[[3.0, 3.0], [3.0, 3.0], [3.0, 3.0], [3.0, 3.0]]
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from einsummable import dtypes, views
+from einsummable.display import Picture
+from einsummable.errors import PlanError, UnknownNameError, nearest
+from einsummable.graph import EinGraph
+from einsummable.language.elaborate import InputSpec, elaborate
+from einsummable.language.parser import parse
+from einsummable.planner import strategies
+from einsummable.planner.eindecomp import plan as eindecomp
+from einsummable.planner.explain import Explanation, explain
+from einsummable.planner.placement import place
+from einsummable.planner.plan import Layout, Placement, Plan
+from einsummable.runtime.events import RunRecord
+from einsummable.runtime.executor import Executor
+from einsummable.runtime.local import LocalExecutor
+from einsummable.taskgraph.lower import lower
+from einsummable.taskgraph.tasks import TaskGraph
+from einsummable.tensor import Tensor, graph_of
+
+#: Scalars of the caller's scope: read when a program runs.
+_SCALARS = (bool, int, float, complex, np.generic)
+
+
+def default_sites() -> int:
+    """Return how many sites a program gets when nobody says: the processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Compiled:
+    """A program with its inputs' shapes fixed: every rung of the ladder, each made once.
+
+    Attributes
+    ----------
+    graph
+        The EinGraph.
+    sites, p
+        How many sites there are, and how many kernel calls each node is to be cut into.
+    plan, placement, tasks
+        How every node is cut; where every block is; what happens on which site.
+    last
+        The record of the last run, or None.
+    """
+
+    def __init__(
+        self,
+        graph: EinGraph,
+        data: Mapping[str, Any],
+        *,
+        sites: int | None = None,
+        cluster: Executor | None = None,
+        p: int | None = None,
+    ) -> None:
+        have = cluster.sites if cluster is not None else None
+        self.sites = _positive("sites", sites if sites is not None else have or default_sites())
+        if have is not None and self.sites > have:
+            raise PlanError(f"{self.sites} sites are asked for, the cluster has {have} engines")
+        self.p = _positive("p", p if p is not None else self.sites)
+        self.graph = graph
+        self.executor: Executor = cluster if cluster is not None else _local(self.sites)
+        self.last: RunRecord | None = None
+        self._data = dict(data)
+
+    @cached_property
+    def layouts(self) -> dict[str, Layout]:
+        """Where the inputs that already live on engines are."""
+        known = ((name, getattr(self._data.get(name), "layout", None)) for name in self.graph.inputs)
+        return {name: layout for name, layout in known if layout is not None}
+
+    @cached_property
+    def plan(self) -> Plan:
+        """How every node is cut, by EinDecomp."""
+        return eindecomp(self.graph, self.p, layouts=self.layouts)
+
+    @cached_property
+    def placement(self) -> Placement:
+        """Where every kernel call and every block is."""
+        return place(self.plan, self.sites, self.layouts)
+
+    @cached_property
+    def tasks(self) -> TaskGraph:
+        """What happens on which site."""
+        return lower(self.plan, self.placement, self.layouts)
+
+    def explain(self) -> Explanation:
+        """Return the plan in figures: totals, a row a node, and the named strategies on the same scale."""
+        rivals = {}
+        for plan in strategies.named_plans(self.graph, self.p):
+            rivals[plan.strategy] = lower(plan, place(plan, self.sites, self.layouts), self.layouts)
+        return explain(self.plan, self.placement, self.tasks, rivals)
+
+    def run(self, *, keep: bool = False, timeout: float | None = None, **data: Any) -> dict[str, Any]:
+        """Run the program and return its outputs by name.
+
+        Parameters
+        ----------
+        keep
+            On a cluster, leave the results on the engines and return distributed tensors.
+        timeout
+            Seconds after which the run is stopped with an `EngineError`.
+        **data
+            Arrays and scalars in place of those given to `compile`, with the same shapes and dtypes.
+
+        Raises
+        ------
+        UnknownNameError
+            An input has no array, a scalar no value, or a name is neither.
+        ShapeError
+            An array is not what the program was compiled for.
+        EngineError
+            A site failed, or the time was up.
+        """
+        known = [*self.graph.inputs, *(p.name for p in self.graph.params)]
+        for name in data:
+            if name not in known:
+                raise UnknownNameError(f"the program has no input called {name!r}", notes=nearest(name, known))
+        given = self._data | data
+        arrays = {}
+        for name, node in self.graph.inputs.items():
+            if name not in given:
+                raise UnknownNameError(f"no array is given for the input {name!r}")
+            arrays[name] = _as_array(given[name], node.dtype)
+        options = {"keep": True} if keep else {}
+        scalars = {p.name: given[p.name] for p in self.graph.params if p.name in given}
+        results = self.executor.run(self.tasks, arrays, scalars, timeout=timeout, **options)
+        self.last = self.executor.last
+        return results
+
+    def __str__(self) -> str:
+        parts = [str(self.graph)]
+        if "plan" in vars(self):
+            parts.append(str(self.plan))
+        return "\n\n".join(parts)
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(f"{n}{list(node.shape)}" for n, node in self.graph.inputs.items())
+        outputs = ", ".join(f"{n}{list(self.graph.nodes[o].shape)}" for n, o in self.graph.outputs)
+        return f"<Compiled {inputs or 'no inputs'} -> {outputs}, {self.sites} sites>"
+
+    def replan(self, *, sites: int | None = None, cluster: Executor | None = None, p: int | None = None) -> Compiled:
+        """Return the same program with the same data for another number of sites, or on another executor."""
+        return Compiled(self.graph, self._data, sites=sites, cluster=cluster, p=p)
+
+    def picture(self) -> Picture:
+        """Return every tensor's blocks, coloured by site."""
+        return Picture(views.plan_view(self.plan, self.placement))
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        shown = [views.graph_view(self.graph)]
+        if "placement" in vars(self):
+            shown.append(views.plan_view(self.plan, self.placement))
+        if self.last is not None:
+            shown.append(views.timeline_view(self.last))
+        return {"text/html": views.html(shown), "text/plain": str(self)}
+
+
+def compile(  # noqa: A001 - in the sense of re.compile, always written qualified
+    program: str | Tensor | Mapping[str, Tensor],
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    sites: int | None = None,
+    cluster: Executor | None = None,
+    p: int | None = None,
+    **arrays_or_shapes: Any,
+) -> Compiled:
+    """Compile a program for inputs of given shapes.
+
+    Parameters
+    ----------
+    program
+        Text in the language, or lazy tensors (one, called ``out``, or several by name).
+    inputs
+        A namespace in which the names that the program does not define are looked up: arrays, distributed
+        tensors, scalars.  What else it holds is ignored.
+    sites
+        How many sites to plan for: by default the engines of `cluster`, else the processors there are.
+    cluster
+        Where to run: a cluster, or None for threads of this process.
+    p
+        How many kernel calls to cut each node into; by default the number of sites.
+    **arrays_or_shapes
+        The same by keyword; here a tuple of ints is the shape of a float32 input whose array comes later.
+
+    Raises
+    ------
+    ParseError, UnknownNameError, ShapeError, DtypeError
+        The program is wrong; the message shows where.
+    PlanError
+        `sites` or `p` cannot be.
+    """
+    if not isinstance(program, str):
+        graph, data = graph_of({"out": program} if isinstance(program, Tensor) else program)
+        return Compiled(graph, data | arrays_or_shapes, sites=sites, cluster=cluster, p=p)
+    specs, scalars, data = _sort_out(inputs or {}, arrays_or_shapes)
+    graph = elaborate(parse(program), specs, scalars)
+    return Compiled(graph, data, sites=sites, cluster=cluster, p=p)
+
+
+def run(tensor: Tensor, *, sites: int | None = None, cluster: Executor | None = None) -> np.ndarray:
+    """Compute a lazy tensor and return its array."""
+    return compile(tensor, sites=sites, cluster=cluster).run()["out"]
+
+
+def _sort_out(
+    namespace: Mapping[str, Any], keywords: Mapping[str, Any]
+) -> tuple[dict[str, InputSpec], dict[str, Any], dict[str, Any]]:
+    """Tell arrays from scalars from shapes; return specs of inputs, scalars, and the data there is."""
+    specs: dict[str, InputSpec] = {}
+    scalars: dict[str, Any] = {}
+    data: dict[str, Any] = {}
+    for name, value in namespace.items():
+        if isinstance(value, _SCALARS):
+            scalars[name] = data[name] = value
+        elif isinstance(getattr(value, "dtype", None), np.dtype) and isinstance(getattr(value, "shape", None), tuple):
+            if _is_number(value.dtype):
+                specs[name] = InputSpec(value.shape, value.dtype)
+                data[name] = value
+    for name, value in keywords.items():
+        if isinstance(value, _SCALARS):
+            scalars[name] = data[name] = value
+        elif isinstance(value, tuple) and all(isinstance(n, int | np.integer) for n in value):
+            specs[name] = InputSpec(tuple(map(int, value)), dtypes.F32)
+        else:
+            array = value if hasattr(value, "layout") else np.asarray(value)
+            dtypes.kind(array.dtype)
+            specs[name], data[name] = InputSpec(array.shape, array.dtype), array
+    return specs, scalars, data
+
+
+def _is_number(dtype: np.dtype) -> bool:
+    return dtype == dtypes.BF16 or dtype.kind in "biufc"
+
+
+def _as_array(value: Any, dtype: np.dtype) -> Any:
+    """Return `value` as something with shape and dtype; plain Python data takes the dtype asked for."""
+    if hasattr(value, "layout") or isinstance(value, np.ndarray | np.generic):
+        return value
+    return np.asarray(value, getattr(value, "dtype", dtype))
+
+
+def _positive(what: str, n: int) -> int:
+    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+        raise PlanError(f"{what} must be a whole number from 1, not {n!r}")
+    return int(n)
+
+
+@lru_cache(maxsize=64)
+def _local(sites: int) -> LocalExecutor:
+    return LocalExecutor(sites)
