@@ -1,0 +1,97 @@
+"""Kernels: what runs on the blocks of one task.
+
+Contract: `prepare` turns a `Call` (a graph node without its place in the graph) and the extents of a block
+of its iteration space into a `Kernel`; equal requests are answered from a cache.  A kernel is called with
+the blocks it reads, the first index of every label's range, and the values of the scalars it reads.  It is
+safe to call from several threads, never writes to its inputs, and makes a fresh array, except that
+reshapes and selections may return a view.  Slices, assembly and aggregation have the same form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from einsummable import dtypes
+from einsummable.dtypes import ScalarType
+from einsummable.graph import EinGraph, Einsummable, Node, Origin, Select
+from einsummable.scalar import AGGREGATES
+
+#: ``kernel(blocks, first index of each label, scalars) -> block``
+Kernel: TypeAlias = Callable[[Sequence[np.ndarray], tuple[int, ...], Mapping[str, np.generic]], np.ndarray]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """All that a kernel depends on but the extents of the block: equal nodes of a graph make equal calls."""
+
+    node: Node
+    args: tuple[np.dtype, ...]
+    params: tuple[tuple[str, ScalarType], ...] = ()
+
+    @classmethod
+    def of(cls, graph: EinGraph, node: Node) -> Call:
+        """Return the call that `node` of `graph` makes."""
+        match node:
+            case Einsummable():
+                reads = node.join.params
+            case Select():
+                reads = {p.param for p in node.positions}
+            case _:
+                reads = set()
+        bare = replace(node, inputs=tuple(range(len(node.inputs))), origin=Origin())
+        args = tuple(graph.nodes[j].dtype for j in node.inputs)
+        return cls(bare, args, tuple(p for p in graph.param_types if p[0] in reads))
+
+
+def prepare(call: Call, shape: tuple[int, ...]) -> Kernel:
+    """Return the kernel of `call` for a block of the iteration space with extents `shape`."""
+    raise NotImplementedError
+
+
+def slice_block(blocks: Sequence[np.ndarray], index: tuple[slice, ...], _params: object = None) -> np.ndarray:
+    """Return a box of a block, as a view."""
+    return blocks[0][index]
+
+
+def assemble(
+    blocks: Sequence[np.ndarray],
+    how: tuple[tuple[int, ...], np.dtype, tuple[tuple[slice, ...], ...]],
+    _params: object = None,
+) -> np.ndarray:
+    """Return a block of ``(shape, dtype, places)``, piece `i` at ``places[i]``."""
+    shape, dtype, places = how
+    block = np.empty(shape, dtype)
+    for piece, place in zip(blocks, places, strict=True):
+        block[place] = piece
+    return block
+
+
+def aggregate(blocks: Sequence[np.ndarray], how: tuple[str, int], _params: object = None) -> np.ndarray:
+    """Return the elementwise aggregate of blocks of one shape; ``how`` is its name and which block to reuse.
+
+    The block at that position (-1: none) takes the result, if it is writable.  16-bit floats are
+    accumulated in float32.
+    """
+    name, reuse = how
+    ufunc, dtype = AGGREGATES[name].ufunc, blocks[0].dtype
+    if len(blocks) == 1:
+        return blocks[0]
+    wide = dtypes.accumulator(dtype)
+    if wide != dtype:
+        total = blocks[0].astype(wide)
+        for block in blocks[1:]:
+            ufunc(total, block, out=total)
+        return total.astype(dtype)
+    spare = blocks[reuse] if reuse >= 0 and blocks[reuse].flags.writeable else None
+    if spare is None:
+        total, rest = ufunc(blocks[0], blocks[1]), blocks[2:]
+        total = np.asarray(total)  # a ufunc of 0-d arrays answers a scalar
+    else:
+        total, rest = spare, [b for i, b in enumerate(blocks) if i != reuse]
+    for block in rest:
+        ufunc(total, block, out=total)
+    return total

@@ -1,0 +1,187 @@
+"""What a run tells about itself: events, and the record of a finished run that views draw.
+
+Contract: a site appends plain tuples to its `SiteLog` while it works, which costs well under a microsecond;
+`EventReader` turns what was appended since it last looked into events, so an observer (any callable of one
+event) is called by the driver and never by a site.  All times of events are seconds since the run began,
+on one scale: each log knows how far its site's clock is from the Unix epoch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+from einsummable.taskgraph.tasks import Move, TaskGraph, nbytes
+
+#: The clock of a site, in seconds from an arbitrary moment.
+clock = time.perf_counter
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """The sites were told to begin; `at` is 0, and `tasks` counts moves too."""
+
+    at: float
+    sites: int
+    tasks: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEnded:
+    """Site `site` worked on `task` (an index into ``TaskGraph.tasks``, no Move) from `started` to `ended`."""
+
+    task: int
+    site: int
+    started: float
+    ended: float
+
+
+@dataclass(frozen=True, slots=True)
+class MoveEnded:
+    """The block of a Move left site `source` at `sent` and was at site `site` by `received`."""
+
+    task: int
+    source: int
+    site: int
+    sent: float
+    received: float
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnded:
+    """All sites are done, or the run was given up and `error` says why."""
+
+    at: float
+    error: str = ""
+
+
+Event: TypeAlias = "RunStarted | TaskEnded | MoveEnded | RunEnded"
+Observer: TypeAlias = Callable[[Event], None]
+
+
+@dataclass(slots=True)
+class SiteLog:
+    """What one site did: tuples in the order things ended, times on the site's own `clock`.
+
+    Attributes
+    ----------
+    ran
+        ``(task, started, ended)`` for each task but moves; tasks are indices into ``TaskGraph.tasks``.
+    sent, received
+        ``(move, time)`` at the source, and at the destination.
+    offset
+        Seconds to add to a time of this log to get seconds of the Unix epoch on the driver's clock.
+    running
+        The task being worked on, -1 if none.
+    """
+
+    site: int
+    ran: list[tuple[int, float, float]] = field(default_factory=list)
+    sent: list[tuple[int, float]] = field(default_factory=list)
+    received: list[tuple[int, float]] = field(default_factory=list)
+    offset: float = field(default_factory=lambda: time.time() - clock())
+    running: int = -1
+
+
+class EventReader:
+    """Reads logs while they grow.
+
+    Parameters
+    ----------
+    logs
+        Of any of the sites; the list may grow, too.
+    began
+        When the run began, in seconds of the Unix epoch.
+    """
+
+    def __init__(self, taskgraph: TaskGraph, logs: Sequence[SiteLog], began: float) -> None:
+        self._taskgraph, self._logs, self._began = taskgraph, logs, began
+        self._seen: dict[tuple[int, str], int] = {}
+        self._sent: dict[int, float] = {}
+        self._arrived: dict[int, float] = {}
+
+    def poll(self) -> Iterator[TaskEnded | MoveEnded]:
+        """Yield what ended since the last call; a move is told once both of its ends have logged it."""
+        for log in self._logs:
+            shift = log.offset - self._began
+            for task, started, ended in self._new(log, "ran"):
+                yield TaskEnded(task, log.site, started + shift, ended + shift)
+            self._sent.update((move, at + shift) for move, at in self._new(log, "sent"))
+            self._arrived.update((move, at + shift) for move, at in self._new(log, "received"))
+        for move in [m for m in self._arrived if m in self._sent]:
+            task = self._taskgraph.tasks[move]
+            source = self._taskgraph.tasks[task.inputs[0]].site
+            sent, received = self._sent.pop(move), self._arrived.pop(move)
+            yield MoveEnded(move, source, task.site, sent, received, nbytes(task))
+
+    def _new(self, log: SiteLog, kind: str) -> list[tuple]:
+        entries: list[tuple] = getattr(log, kind)
+        start = self._seen.get((log.site, kind), 0)
+        new = entries[start : len(entries)]
+        self._seen[log.site, kind] = start + len(new)
+        return new
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run, as it went.
+
+    Attributes
+    ----------
+    logs
+        Of the sites.
+    began, wall
+        When it began (seconds of the Unix epoch) and how long it took.
+    error
+        Why it was given up; empty if it was not.
+    """
+
+    taskgraph: TaskGraph
+    logs: tuple[SiteLog, ...]
+    began: float
+    wall: float
+    error: str = ""
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """All events, in the order of the times at which they ended."""
+        ended = sorted(EventReader(self.taskgraph, self.logs, self.began).poll(), key=_when)
+        return (self.start, *ended, RunEnded(self.wall, self.error))
+
+    @property
+    def start(self) -> RunStarted:
+        """The first event."""
+        return RunStarted(0.0, self.taskgraph.sites, len(self.taskgraph.tasks))
+
+    @property
+    def tasks(self) -> tuple[TaskEnded, ...]:
+        """The tasks that ended, in the order in which they did."""
+        return tuple(e for e in self.events if isinstance(e, TaskEnded))
+
+    @property
+    def moves(self) -> tuple[MoveEnded, ...]:
+        """The moves that ended, in the order in which they did."""
+        return tuple(e for e in self.events if isinstance(e, MoveEnded))
+
+    def busy(self, site: int) -> float:
+        """Return the seconds that `site` spent in tasks."""
+        return sum(ended - started for log in self.logs if log.site == site for _, started, ended in log.ran)
+
+    def __str__(self) -> str:
+        moved = sum(e.nbytes for e in self.moves)
+        tasks = sum(not isinstance(t, Move) for t in self.taskgraph.tasks)
+        ran = sum(len(log.ran) for log in self.logs)
+        done = f"{ran} of {tasks} tasks, {moved} bytes moved"
+        lines = [f"run of {self.wall * 1e3:.1f} ms on {self.taskgraph.sites} sites, {done}"]
+        for log in self.logs:
+            share = self.busy(log.site) / self.wall if self.wall else 0.0
+            lines.append(f"site {log.site}: {len(log.ran)} tasks, busy {share:.0%}")
+        return "\n".join(lines + ([f"error: {self.error}"] if self.error else []))
+
+
+def _when(event: TaskEnded | MoveEnded) -> float:
+    return event.received if isinstance(event, MoveEnded) else event.ended

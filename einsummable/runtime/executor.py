@@ -1,0 +1,93 @@
+"""What every executor is, and what all of them do on the driver's side.
+
+Contract: an executor runs a TaskGraph on whole arrays, returns the outputs whole, keeps the `RunRecord` of
+its last run, and calls observers from the thread that called `run`.  Inputs are never modified, and no
+output shares memory with an input or another output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from einsummable.errors import EngineError
+from einsummable.runtime.engine import SiteResult, TaskFailedError
+from einsummable.runtime.events import Observer, RunRecord
+from einsummable.taskgraph.tasks import TaskGraph
+
+
+class Executor(Protocol):
+    """Runs TaskGraphs."""
+
+    last: RunRecord | None
+    """How the last run went."""
+
+    def run(
+        self,
+        taskgraph: TaskGraph,
+        arrays: Mapping[str, np.ndarray],
+        params: Mapping[str, object] | None = None,
+        *,
+        observers: Sequence[Observer] = (),
+        timeout: float | None = None,
+    ) -> dict[str, np.ndarray]:
+        """Run `taskgraph` and return its outputs by name.
+
+        Parameters
+        ----------
+        arrays
+            The inputs by name, of the shapes and dtypes that the program was compiled for.
+        params
+            The scalars that the program reads when it runs.
+        observers
+            Called with every event.
+        timeout
+            Seconds after which the run is given up.
+
+        Raises
+        ------
+        ShapeError, UnknownNameError
+            An input or a scalar is missing or does not fit.
+        EngineError
+            A kernel raised, a site died, or the time was over.
+        """
+
+
+def gather(taskgraph: TaskGraph, results: Sequence[SiteResult]) -> dict[str, np.ndarray]:
+    """Return the outputs whole, put together from the blocks that the sites hold."""
+    made = {task: block for result in results for task, block in result.blocks.items()}
+    given_away: set[int] = set()
+    whole = {}
+    for out in taskgraph.outputs:
+        if len(out.blocks) == 1:
+            block = made[out.blocks[0][0]]
+            # What an input or another site may see is read-only, so a writable block is ours to give.
+            if block.flags.writeable and _owner(block) not in given_away:
+                given_away.add(_owner(block))
+                whole[out.name] = block
+                continue
+        array = whole[out.name] = np.empty(out.shape, out.dtype)
+        for task, box in out.blocks:
+            array[tuple(slice(start, stop) for start, stop in box)] = made[task]
+    return whole
+
+
+def _owner(array: np.ndarray) -> int:
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return id(array)
+
+
+def blame(taskgraph: TaskGraph, failed: TaskFailedError) -> EngineError:
+    """Return the error for the reader of the formula: which site failed in which line, and why."""
+    graph = taskgraph.graph
+    origin = taskgraph.tasks[failed.task].origin
+    node = graph.nodes[origin]
+    return EngineError(
+        f"site {failed.site} failed in {graph.name_of(origin)}: {failed.reason}",
+        text=graph.text,
+        spans=(node.origin.span,) if node.origin.span is not None else (),
+        notes=(f"the task was #{failed.task}: %{origin} = {node}",),
+    )

@@ -1,0 +1,161 @@
+"""Cutting a TaskGraph into what each site needs of it.
+
+Contract: `split` answers a `SitePart` a site: its own tasks in order of urgency (the one with the longest way
+to the end of the program first), whom their blocks go to, and what arrives from elsewhere.  A part is small,
+pickles in milliseconds and depends on no process; `take` answers the boxes of the inputs that it reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+
+from einsummable.graph import Box, Einsummable
+from einsummable.kernels.blocks import Call
+from einsummable.taskgraph.tasks import Aggregate, Apply, Assemble, Move, Read, Task, TaskGraph, nbytes
+
+#: A box of an input of the program.
+Source: TypeAlias = tuple[str, Box]
+
+
+@dataclass(frozen=True, slots=True)
+class SitePart:
+    """What one site needs of a TaskGraph.
+
+    Tasks are numbered anew, the most urgent first.  A *slot* holds a block: slot i the block that task i
+    makes, slots from ``len(tasks)`` on those that arrive.
+
+    Attributes
+    ----------
+    ids, tasks
+        The index in ``TaskGraph.tasks`` of each task, and the task itself (no moves).
+    inputs
+        For each task the slots that it reads.
+    calls, call_of
+        The distinct kernel calls, and for each task which one it makes (-1 for none).
+    overwrites
+        For each task the position of an input whose memory may take the result, -1 for none.
+    sends
+        For each task the sites its block is sent to, as ``(site, tag)``.
+    arrivals
+        ``(tag, shape, dtype)`` of the blocks that come from elsewhere; a tag is the index of the Move.
+    outputs
+        The slots whose blocks are part of a result.
+    """
+
+    site: int
+    sites: int
+    ids: tuple[int, ...]
+    tasks: tuple[Task, ...]
+    inputs: tuple[tuple[int, ...], ...]
+    calls: tuple[Call, ...]
+    call_of: tuple[int, ...]
+    overwrites: tuple[int, ...]
+    sends: tuple[tuple[tuple[int, int], ...], ...]
+    arrivals: tuple[tuple[int, tuple[int, ...], np.dtype], ...]
+    outputs: tuple[int, ...]
+
+    @property
+    def reads(self) -> tuple[Source, ...]:
+        """The boxes of the program's inputs that this site reads, each once."""
+        return tuple(dict.fromkeys((t.name, t.box) for t in self.tasks if isinstance(t, Read)))
+
+    def task_of(self, slot: int) -> int:
+        """Return the index in ``TaskGraph.tasks`` of what makes the block in `slot`."""
+        return self.ids[slot] if slot < len(self.ids) else self.arrivals[slot - len(self.ids)][0]
+
+
+def split(taskgraph: TaskGraph) -> tuple[SitePart, ...]:
+    """Return the part of every site."""
+    tasks, consumers = taskgraph.tasks, taskgraph.consumers
+    urgency = _urgencies(taskgraph)
+    order = sorted(range(len(tasks)), key=lambda i: -urgency[i])
+    kept = {t for out in taskgraph.outputs for t, _ in out.blocks}
+    calls: dict[int, Call] = {}
+    parts = []
+    for site in range(taskgraph.sites):
+        own = [i for i in order if tasks[i].site == site and not isinstance(tasks[i], Move)]
+        arriving = [i for i in order if tasks[i].site == site and isinstance(tasks[i], Move)]
+        slot = {i: s for s, i in enumerate(own + arriving)}
+        made = [_call(taskgraph, tasks[i], calls) for i in own]
+        distinct = {call: n for n, call in enumerate(dict.fromkeys(c for c in made if c is not None))}
+        parts.append(
+            SitePart(
+                site=site,
+                sites=taskgraph.sites,
+                ids=tuple(own),
+                tasks=tuple(tasks[i] for i in own),
+                inputs=tuple(tuple(slot[j] for j in tasks[i].inputs) for i in own),
+                calls=tuple(distinct),
+                call_of=tuple(-1 if c is None else distinct[c] for c in made),
+                overwrites=tuple(_overwritten(taskgraph, i, kept) for i in own),
+                sends=tuple(
+                    tuple((tasks[r].site, r) for r in consumers[i] if isinstance(tasks[r], Move)) for i in own
+                ),
+                arrivals=tuple((i, tasks[i].shape, tasks[i].dtype) for i in arriving),
+                outputs=tuple(s for i, s in slot.items() if i in kept),
+            )
+        )
+    return tuple(parts)
+
+
+def _call(taskgraph: TaskGraph, task: Task, calls: dict[int, Call]) -> Call | None:
+    if not isinstance(task, Apply):
+        return None
+    if task.origin not in calls:
+        calls[task.origin] = Call.of(taskgraph.graph, taskgraph.graph.nodes[task.origin])
+    return calls[task.origin]
+
+
+def _urgencies(taskgraph: TaskGraph) -> list[float]:
+    """Return for each task the estimated time from its start to the end of the program.
+
+    Only the order of these times matters, so rough figures of any machine will do.
+    """
+    rates = [
+        2e10 if isinstance(node, Einsummable) and node.is_contraction else 1e9
+        for node in taskgraph.graph.nodes
+    ]
+    urgency = [0.0] * len(taskgraph.tasks)
+    for i in range(len(taskgraph.tasks) - 1, -1, -1):
+        task = taskgraph.tasks[i]
+        match task:
+            case Apply():
+                own = 2e-6 + prod(stop - start for start, stop in task.ranges) / rates[task.origin]
+            case Move():
+                own = 5e-5 + nbytes(task) / 1e9
+            case _:
+                own = 1e-6 + nbytes(task) / 5e9
+        urgency[i] = own + max((urgency[r] for r in taskgraph.consumers[i]), default=0.0)
+    return urgency
+
+
+def _overwritten(taskgraph: TaskGraph, i: int, kept: set[int]) -> int:
+    """Return which input of an Aggregate nobody else has any use for, and is no view of another block."""
+    task = taskgraph.tasks[i]
+    if not isinstance(task, Aggregate):
+        return -1
+    for position, j in enumerate(task.inputs):
+        source = taskgraph.tasks[j]
+        match source:
+            case Apply():
+                fresh = isinstance(taskgraph.graph.nodes[source.origin], Einsummable)
+            case Aggregate() | Assemble():
+                fresh = len(source.inputs) > 1
+            case _:
+                fresh = isinstance(source, Move)
+        if fresh and source.dtype == task.dtype and taskgraph.consumers[j] == (i,) and j not in kept:
+            return position
+    return -1
+
+
+def take(part: SitePart, arrays: Mapping[str, np.ndarray]) -> dict[Source, np.ndarray]:
+    """Return views of the boxes of whole `arrays` that `part` reads."""
+    return {
+        (name, box): arrays[name][tuple(slice(start, stop) for start, stop in box)]
+        for name, box in part.reads
+    }
