@@ -41,7 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="einsummable", description=__doc__.split("\n")[0])
     commands = parser.add_subparsers(required=True, metavar="command")
-    demo = commands.add_parser("demo", help="run the main job here and on an ipyparallel cluster, against numpy")
+    demo = commands.add_parser(
+        "demo", help="run the main job here and on an ipyparallel cluster, against numpy"
+    )
     demo.add_argument("--engines", type=int, default=2, help="engines of the cluster (default 2)")
     demo.add_argument("--size", type=int, default=2048, help="size of the matrix chain (default 2048)")
     demo.add_argument("--out", type=Path, default=Path("einsummable-demo"), help="folder for the pictures")
@@ -50,7 +52,9 @@ def _parser() -> argparse.ArgumentParser:
     lab.add_argument("options", nargs=argparse.REMAINDER, help="passed on to jupyter lab")
     lab.set_defaults(command=_lab)
     plan = commands.add_parser("plan", help="plan a program: every input needs an `input` line")
-    plan.add_argument("file", type=argparse.FileType("r", encoding="utf-8"), help="a program; - reads it from here")
+    plan.add_argument(
+        "file", type=argparse.FileType("r", encoding="utf-8"), help="a program; - reads it from here"
+    )
     plan.add_argument("--sites", type=int, default=None, help="how many sites (default: the processors)")
     plan.set_defaults(command=_plan)
     bench = commands.add_parser("bench", help="measure against numpy and others, as ratios")
@@ -95,7 +99,10 @@ def _demo_run(
     same = values.dtype == expected.dtype and np.allclose(values, expected, rtol=1e-3, atol=1e-2)
     if cluster is None:
         print(f"\n{net.explain()}\n")
-        names = [picture(net.graph).save(out / f"{result}-graph.svg"), net.picture().save(out / f"{result}-plan.svg")]
+        names = [
+            picture(net.graph).save(out / f"{result}-graph.svg"),
+            net.picture().save(out / f"{result}-plan.svg"),
+        ]
         names.append(picture(net.tasks).save(out / f"{result}-tasks.svg"))
         print("pictures:", *(path for paths in names for path in paths))
     saved = picture(net.last).save(out / f"{result}-timeline-{where}.svg")

@@ -16,7 +16,9 @@ from einsummable.language.syntax import AGGREGATES, CONSTANTS, KEYWORDS
 from einsummable.scalar import FUNCTIONS, INFIX
 
 _WORD = re.compile(r"[^\W\d]\w*")
-_DEFINED = re.compile(r"(?:^|[;\n])\s*(?:input\s+|output\s+)?([^\W\d]\w*)\s*(?:\[([^\]]*)\])?\s*=?", re.MULTILINE)
+_DEFINED = re.compile(
+    r"(?:^|[;\n])\s*(?:input\s+|output\s+)?([^\W\d]\w*)\s*(?:\[([^\]]*)\])?\s*=?", re.MULTILINE
+)
 _STATEMENTS = ("def", "extent", "grad", "input", "output")
 
 

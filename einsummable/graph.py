@@ -21,7 +21,7 @@ import numpy as np
 from einsummable import dtypes, scalar
 from einsummable.codec import register_union
 from einsummable.dtypes import ScalarType
-from einsummable.errors import EinsummableError, ShapeError, Span, UnknownNameError
+from einsummable.errors import DtypeError, EinsummableError, ShapeError, Span, UnknownNameError
 from einsummable.scalar import AGGREGATES, ScalarExpr
 
 #: Half-open ranges, one a dimension (or one a label of an iteration space).
@@ -354,11 +354,26 @@ def read_params(graph: EinGraph, values: Mapping[str, object]) -> dict[str, np.g
     ------
     UnknownNameError
         Where a scalar is missing.
+    DtypeError
+        Where one is no number, or of a wider kind than the program was built for: 0.5 for an integer.
     """
     missing = [p.name for p in graph.params if p.name not in values]
     if missing:
         raise UnknownNameError(f"no value is given for the scalar {', '.join(map(repr, missing))}")
-    return {p.name: np.asarray(values[p.name]).astype(p.type.dtype)[()] for p in graph.params}
+    return {p.name: _read_param(p, values[p.name]) for p in graph.params}
+
+
+def _read_param(param: Param, value: object) -> np.generic:
+    if np.ndim(value) == 0 and np.asarray(value).dtype.kind in "biufcV":
+        array = np.asarray(value)
+        if dtypes.KINDS.index(dtypes.kind(array.dtype)) <= dtypes.KINDS.index(dtypes.kind(param.type.dtype)):
+            return array.astype(param.type.dtype)[()]
+    words = {"b": "a boolean", "i": "an integer", "f": "a real number", "c": "a complex number"}
+    wanted = words[dtypes.kind(param.type.dtype)]
+    raise DtypeError(
+        f"the scalar {param.name!r} is {value!r}, the program was compiled for {wanted}",
+        notes=("compile it again with a value of the new kind",),
+    )
 
 
 def check_inputs(graph: EinGraph, arrays: Mapping[str, object]) -> None:

@@ -54,7 +54,7 @@ class EinMagics(Magics):
     def ein(self, line: str, cell: str) -> None:
         """Build an EinGraph from the formulas of the cell, and show it.
 
-        Names that the cell does not define are looked up in the notebook: arrays, distributed tensors, scalars.
+        Names that no line defines are looked up in the notebook: arrays, distributed tensors, scalars.
         """
         args = parse_argstring(self.ein, line)
         if args.name is not None:
@@ -204,7 +204,10 @@ def make_matcher(shell: InteractiveShell) -> Any:
         if context.cursor_line == 0:
             typed = context.line_with_cursor[: context.cursor_position].rpartition(" ")[2]
             words = list(_options(EinMagics.ein, typed)) if typed.startswith("-") else []
-            return {"completions": [SimpleCompletion(w, type="param") for w in words], "matched_fragment": typed}
+            return {
+                "completions": [SimpleCompletion(w, type="param") for w in words],
+                "matched_fragment": typed,
+            }
         names = [n for n, v in shell.user_ns.items() if not n.startswith("_") and _is_tensor(v)]
         start = len(header) + 1
         body = context.full_text[start:]

@@ -12,7 +12,7 @@ displaying a `Compiled` shows what is already there and computes nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -131,7 +131,9 @@ class Compiled:
         known = [*self.graph.inputs, *(p.name for p in self.graph.params)]
         for name in data:
             if name not in known:
-                raise UnknownNameError(f"the program has no input called {name!r}", notes=nearest(name, known))
+                raise UnknownNameError(
+                    f"the program has no input called {name!r}", notes=nearest(name, known)
+                )
         given = self._data | data
         arrays = {}
         for name, node in self.graph.inputs.items():
@@ -155,7 +157,9 @@ class Compiled:
         outputs = ", ".join(f"{n}{list(self.graph.nodes[o].shape)}" for n, o in self.graph.outputs)
         return f"<Compiled {inputs or 'no inputs'} -> {outputs}, {self.sites} sites>"
 
-    def replan(self, *, sites: int | None = None, cluster: Executor | None = None, p: int | None = None) -> Compiled:
+    def replan(
+        self, *, sites: int | None = None, cluster: Executor | None = None, p: int | None = None
+    ) -> Compiled:
         """Return the same program with the same data for another number of sites, or on another executor."""
         return Compiled(self.graph, self._data, sites=sites, cluster=cluster, p=p)
 
@@ -229,10 +233,8 @@ def _sort_out(
     for name, value in namespace.items():
         if isinstance(value, _SCALARS):
             scalars[name] = data[name] = value
-        elif isinstance(getattr(value, "dtype", None), np.dtype) and isinstance(getattr(value, "shape", None), tuple):
-            if _is_number(value.dtype):
-                specs[name] = InputSpec(value.shape, value.dtype)
-                data[name] = value
+        elif _is_array(value):
+            specs[name], data[name] = InputSpec(value.shape, value.dtype), value
     for name, value in keywords.items():
         if isinstance(value, _SCALARS):
             scalars[name] = data[name] = value
@@ -245,7 +247,11 @@ def _sort_out(
     return specs, scalars, data
 
 
-def _is_number(dtype: np.dtype) -> bool:
+def _is_array(value: Any) -> bool:
+    """Return whether `value` is an array of numbers, here or on engines."""
+    dtype = getattr(value, "dtype", None)
+    if not isinstance(dtype, np.dtype) or not isinstance(getattr(value, "shape", None), tuple):
+        return False
     return dtype == dtypes.BF16 or dtype.kind in "biufc"
 
 

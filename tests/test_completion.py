@@ -1,0 +1,51 @@
+"""What is offered while a formula is written."""
+
+import pytest
+
+from einsummable.completion import complete
+
+TEXT = """H[batch,hidden] = relu(sum[depth] X[batch,depth] * W[depth,hidden])
+Y[batch,out] = """
+
+
+def at_end(text, tensors=("X", "W", "weights")):
+    return complete(text, len(text), tensors)
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("H", ["H"]),
+        ("we", ["weights"]),
+        ("sig", ["sigmoid", "sign"][:1]),
+        ("soft", ["softmax"]),
+        ("su", ["sum"]),
+        ("X[ba", ["batch"]),
+        ("X[batch, h", ["hidden"]),
+        ("su[", None),
+    ],
+)
+def test_words_begin_with_what_is_typed(typed, offered):
+    words = at_end(TEXT + typed)
+    if offered is None:
+        assert words == ["batch", "depth", "hidden", "out"]
+    else:
+        assert words == offered
+
+
+def test_statements_are_offered_only_where_a_line_begins():
+    assert at_end("out") == ["output"]
+    assert "output" not in at_end("Z = out")
+
+
+def test_a_name_being_typed_is_not_offered_as_itself():
+    assert at_end("Z = weig", tensors=("weig", "weights")) == ["weights"]
+
+
+def test_labels_only_inside_brackets():
+    assert "relu" not in at_end("Y[i] = X[")
+    assert "relu" in at_end("Y[i] = X[i] + ")
+
+
+def test_infix_functions_are_not_offered_by_name():
+    assert not {"add", "mul", "le"} & set(at_end("Y = "))
