@@ -12,7 +12,7 @@ displaying a `Compiled` shows what is already there and computes nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -29,6 +29,7 @@ from einsummable.planner.eindecomp import plan as eindecomp
 from einsummable.planner.explain import Explanation, explain
 from einsummable.planner.placement import place
 from einsummable.planner.plan import Layout, Placement, Plan
+from einsummable.runtime.cluster import Cluster
 from einsummable.runtime.events import RunRecord
 from einsummable.runtime.executor import Executor
 from einsummable.runtime.local import LocalExecutor
@@ -78,6 +79,7 @@ class Compiled:
         self.executor: Executor = cluster if cluster is not None else _local(self.sites)
         self.last: RunRecord | None = None
         self._data = dict(data)
+        self._moved: dict[tuple, Compiled] = {}
 
     @cached_property
     def layouts(self) -> dict[str, Layout]:
@@ -129,22 +131,57 @@ class Compiled:
             A site failed, or the time was up.
         """
         known = [*self.graph.inputs, *(p.name for p in self.graph.params)]
-        for name in data:
-            if name not in known:
-                raise UnknownNameError(
-                    f"the program has no input called {name!r}", notes=nearest(name, known)
-                )
+        self._check_names(data, known)
         given = self._data | data
         arrays = {}
         for name, node in self.graph.inputs.items():
             if name not in given:
                 raise UnknownNameError(f"no array is given for the input {name!r}")
             arrays[name] = _as_array(given[name], node.dtype)
+        lowered = self._lowered_for(given)
         options = {"keep": True} if keep else {}
         scalars = {p.name: given[p.name] for p in self.graph.params if p.name in given}
-        results = self.executor.run(self.tasks, arrays, scalars, timeout=timeout, **options)
+        results = self.executor.run(lowered, arrays, scalars, timeout=timeout, **options)
         self.last = self.executor.last
         return results
+
+    def put(self, **arrays: Any) -> None:
+        """Leave inputs on the cluster's engines, cut and placed as the plan reads them: runs then move none.
+
+        Raises
+        ------
+        PlanError
+            The program was not compiled for a cluster.
+        """
+        if not isinstance(self.executor, Cluster):
+            raise PlanError("put leaves arrays on engines, and this program was compiled for threads")
+        self._check_names(arrays, self.graph.inputs)
+        for name, array in arrays.items():
+            layout = self._layout(name)
+            self._data[name] = self.executor.put(array, parts=layout.parts, sites=layout.sites)
+
+    def _layout(self, name: str) -> Layout:
+        """Return where the plan has the blocks of an input."""
+        i = self.graph.nodes.index(self.graph.inputs[name])
+        return Layout(self.plan.partitions[i].parts, self.placement.homes[i])
+
+    def _lowered_for(self, given: Mapping[str, Any]) -> TaskGraph:
+        """Return the TaskGraph that reads distributed tensors where they are, planned anew if they moved."""
+        known = ((name, getattr(given[name], "layout", None)) for name in self.graph.inputs)
+        layouts = {name: layout for name, layout in known if layout is not None}
+        if all(self._layout(name) == layout for name, layout in layouts.items()):
+            return self.tasks
+        key = tuple(sorted(layouts.items(), key=lambda item: item[0]))
+        if key not in self._moved:
+            self._moved[key] = Compiled(self.graph, given, sites=self.sites, cluster=self.executor, p=self.p)
+        return self._moved[key].tasks
+
+    def _check_names(self, given: Mapping[str, Any], known: Iterable[str]) -> None:
+        for name in given:
+            if name not in known:
+                raise UnknownNameError(
+                    f"the program has no input called {name!r}", notes=nearest(name, known)
+                )
 
     def __str__(self) -> str:
         parts = [str(self.graph)]
