@@ -42,8 +42,8 @@ def main() -> None:
             {
                 "numpy": numpy_run,
                 "engines": lambda: there.run(keep=True),
-                "engines, fetched": lambda: there.run(),
-                "local": lambda: here.run(),
+                "engines, fetched": there.run,
+                "local": here.run,
             },
             args.repetitions,
         )

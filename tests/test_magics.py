@@ -1,0 +1,152 @@
+"""The magics in a real IPython shell: what they bind, what they show, and how they fail."""
+
+import numpy as np
+import pytest
+from IPython.core.completer import provisionalcompleter
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+
+from einsummable.graph import EinGraph
+from einsummable.pipeline import Compiled
+
+MATMUL = "C[i,k] = A[i,j] * B[j,k]\n"
+
+
+@pytest.fixture
+def shell():
+    """A shell with the extension loaded and two arrays in its namespace."""
+    InteractiveShell.clear_instance()
+    shell = InteractiveShell.instance()
+    shell.run_line_magic("load_ext", "einsummable")
+    shell.user_ns.update(A=np.arange(6.0).reshape(2, 3), B=np.ones((3, 4)), lr=2.0)
+    yield shell
+    shell.run_line_magic("unload_ext", "einsummable")
+    InteractiveShell.clear_instance()
+
+
+def run(shell, code):
+    """Run a cell; return its captured output, and the error it ended in."""
+    with capture_output() as captured:
+        result = shell.run_cell(code)
+    return captured, result.error_in_exec or result.error_before_exec
+
+
+def test_a_cell_builds_a_graph_and_shows_it(shell):
+    captured, error = run(shell, "%%ein G\n" + MATMUL)
+    assert error is None
+    assert isinstance(shell.user_ns["G"], Compiled)
+    assert isinstance(shell.user_ns["G"].graph, EinGraph)
+    (shown,) = captured.outputs
+    assert "<svg" in shown.data["text/html"]
+    assert "C" not in shell.user_ns
+
+
+def test_run_binds_the_results(shell):
+    _, error = run(shell, "%%ein --run --sites 3 --no-show\n" + MATMUL)
+    assert error is None
+    np.testing.assert_array_equal(shell.user_ns["C"], shell.user_ns["A"] @ shell.user_ns["B"])
+
+
+def test_ein_run_takes_the_arrays_and_scalars_of_now(shell):
+    run(shell, "%%ein G\nZ[i,j] = A[i,j] * lr")
+    shell.user_ns.update(A=np.ones((2, 3)), lr=5.0)
+    captured, error = run(shell, "%ein_run G")
+    assert error is None
+    assert shell.user_ns["Z"].tolist() == [[5.0] * 3] * 2
+    assert captured.outputs[0].data["text/html"].count("<svg") >= 3
+
+
+def test_braces_and_dollars_are_left_alone(shell):
+    shell.user_ns["x"] = np.ones(3)
+    _, error = run(shell, "%%ein --run --no-show\nZ[i] = x[i]  # {A} $A")
+    assert error is None
+    assert shell.user_ns["Z"].tolist() == [1.0] * 3
+
+
+def test_plan_and_explain(shell):
+    run(shell, "%%ein G --sites 2\n" + MATMUL)
+    captured, error = run(shell, "%ein_plan G --sites 4")
+    assert error is None
+    assert shell.user_ns["G"].sites == 4
+    assert len(captured.outputs) == 2
+    captured, error = run(shell, "%ein_explain G")
+    assert error is None
+    assert "single site" in captured.outputs[0].data["text/plain"]
+
+
+def test_a_wrong_formula_shows_its_message_and_no_python(shell):
+    captured, error = run(shell, "%%ein\nC[i,k] = A[i,j] * B[k,j]")
+    assert type(error).__name__ == "ShapeError"
+    lines = captured.stdout.strip().split("\n")
+    assert lines[0].startswith("ShapeError: label 'j' is 3 in A but 4 in B")
+    assert "^" in captured.stdout
+    assert "Traceback" not in captured.stdout
+    assert ".py" not in captured.stdout
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"),
+    [
+        ("%ein_run H", "'H' is no program of this notebook"),
+        ("%%ein --run --on cluster\n" + MATMUL, "there is no cluster yet"),
+        ("%%ein --on moon\n" + MATMUL, "--on takes 'local' or 'cluster'"),
+        ("%%ein for\n" + MATMUL, "'for' is no name"),
+        ("%%ein --sites 0 --run\n" + MATMUL, "sites must be a whole number from 1"),
+        ("%%ein --colour red\n" + MATMUL, "unrecognized arguments: --colour red"),
+        ("%ein_cluster info", "there is no cluster yet"),
+    ],
+)
+def test_wrong_use_is_one_message(shell, cell, message):
+    before = set(shell.user_ns)
+    captured, error = run(shell, cell)
+    assert error is not None
+    assert message in captured.stdout + captured.stderr
+    assert "Traceback" not in captured.stdout + captured.stderr
+    assert not {"C", "G", "H"} & (set(shell.user_ns) - before)
+
+
+@pytest.mark.parametrize(
+    ("cell", "offered", "refused"),
+    [
+        ("%%ein G\nC[i,k] = A[i,j] * rel", {"relu"}, {"reload"}),
+        ("%%ein G\nC[i,k] = A[", {"i", "k"}, {"relu"}),
+        ("%%ein G --no", {"--no-show"}, {"relu"}),
+        ("%%ein G\nC[row,k] = A[ro", {"row"}, {"round"}),
+        ("%%ein_other\nrel", set(), {"relu"}),
+    ],
+)
+def test_completion_inside_a_cell(shell, cell, offered, refused):
+    with provisionalcompleter():
+        found = {c.text for c in shell.Completer.completions(cell, len(cell))}
+    assert offered <= found
+    assert not refused & found
+
+
+def test_loading_twice_registers_once_and_unloading_takes_all_back(shell):
+    before = len(shell.Completer.custom_matchers)
+    shell.run_line_magic("reload_ext", "einsummable")
+    assert len(shell.Completer.custom_matchers) == before
+    shell.run_line_magic("unload_ext", "einsummable")
+    assert len(shell.Completer.custom_matchers) == before - 1
+    assert shell.find_cell_magic("ein") is None
+    shell.run_line_magic("load_ext", "einsummable")
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+def test_a_cluster_from_start_to_stop(shell):
+    captured, error = run(shell, "%ein_cluster start -n 2 --threads 1")
+    assert error is None
+    assert captured.stdout == captured.stderr == ""
+    assert "threads" in captured.outputs[0].data["text/plain"]
+    _, error = run(shell, "%%ein G --run --on cluster --no-show\n" + MATMUL)
+    assert error is None
+    np.testing.assert_array_equal(shell.user_ns["C"], shell.user_ns["A"] @ shell.user_ns["B"])
+    _, error = run(shell, "%%ein --run --on cluster --keep --no-show\nS[i,k] = A[i,j] * B[j,k]")
+    assert error is None
+    _, error = run(shell, "%%ein --run --on cluster --no-show\nt = S[i,k]")
+    assert error is None
+    assert float(shell.user_ns["t"]) == shell.user_ns["C"].sum()
+    _, error = run(shell, "%ein_cluster stop")
+    assert error is None
+    assert "ein_cluster" not in shell.user_ns
