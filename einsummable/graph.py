@@ -281,8 +281,10 @@ class Select:
             elif p.label is None:
                 box.append((p.start, p.start + 1))
             else:
-                first, last = at[p.label][0], at[p.label][1] - 1
-                box.append((p.start + p.step * first, p.start + p.step * last + 1))
+                first, stop = at[p.label]
+                last = p.start + p.step * (stop - 1)
+                start = p.start + p.step * first
+                box.append((start, last + 1 if stop > first else start))
         return tuple(box)
 
     def out_box(self, ranges: Box) -> Box:
@@ -403,7 +405,10 @@ def evaluate(
             values.append(np.asarray(arrays[node.name]))
         else:
             space = whole([n for _, n in node.space])
-            values.append(evaluate_node(graph, node, space, [values[j] for j in node.inputs], scalars))
+            args = [
+                values[j][tuple(slice(*r) for r in node.in_box(k, space))] for k, j in enumerate(node.inputs)
+            ]
+            values.append(evaluate_node(graph, node, space, args, scalars))
     return {name: values[o] for name, o in graph.outputs}
 
 

@@ -45,7 +45,7 @@ ROUNDING = ["exp", "tanh", "sigmoid", "silu", "sin", "gelu", "sqrt", "div"]
 
 @dataclass(frozen=True)
 class Value:
-    """What is known of an operation: its type, a bound of its magnitude, and whether it is an exact integer."""
+    """What is known of a value: its type, a bound of its magnitude, whether it is an exact integer."""
 
     type: ScalarType
     bound: float
@@ -346,13 +346,27 @@ def _sites(draw, n, sites):
 def placements(draw, plan, sites):
     """Draw any site for every call and every block."""
     pairs = list(zip(plan.graph.nodes, plan.partitions, strict=True))
+    scatter = tuple(draw(_scatters(node, partition)) for node, partition in pairs)
+    held = [finer or out_parts(*pair) for finer, pair in zip(scatter, pairs, strict=True)]
     placement = Placement(
         sites,
         tuple(_sites(draw, partition.blocks, sites) for _, partition in pairs),
-        tuple(_sites(draw, prod(out_parts(node, partition)), sites) for node, partition in pairs),
+        tuple(_sites(draw, prod(parts), sites) for parts in held),
+        draw(st.sampled_from([scatter, ()])) if not any(scatter) else scatter,
     )
     placement.check(plan)
     return placement
+
+
+@st.composite
+def _scatters(draw, node, partition):
+    """Draw finer parts of the output of a node whose aggregated labels are cut, sometimes."""
+    parts = out_parts(node, partition)
+    if prod(parts) == partition.blocks or not parts or not draw(st.booleans()):
+        return ()
+    return tuple(
+        k * draw(st.integers(1, max(1, min(n // k, 3)))) for k, n in zip(parts, node.shape, strict=True)
+    )
 
 
 @st.composite

@@ -10,11 +10,12 @@ contribute to one block.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise, product
 from math import prod
 
 from einsummable.errors import PlanError
-from einsummable.graph import Box, EinGraph, Node
-from einsummable.planner.partition import Partition
+from einsummable.graph import Box, EinGraph, Einsummable, Input, Node
+from einsummable.planner.partition import Partition, cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +59,23 @@ def out_parts(node: Node, partition: Partition) -> tuple[int, ...]:
     return tuple(partition[label] if label else 1 for label in node.out)
 
 
+def out_edges(node: Node, partition: Partition) -> list[tuple[int, ...]]:
+    """Return the borders of the output's blocks in each dimension: a start and every block's stop."""
+    cuts = [cut(n, parts) for (_, n), parts in zip(node.space, partition.parts, strict=True)]
+    ranges, names = [c[0] for c in cuts], [label for label, _ in node.space]
+    edges = []
+    for d, label in enumerate(node.out):
+        at = names.index(label) if label else -1
+        spans = (
+            [node.out_box((*ranges[:at], r, *ranges[at + 1 :]))[d] for r in cuts[at]] if label else [(0, 1)]
+        )
+        edges.append((spans[0][0], *(stop for _, stop in spans)))
+    return edges
+
+
 def out_boxes(node: Node, partition: Partition) -> list[Box]:
     """Return the box of every block of the output of `node`, the last dimension fastest."""
-    inside = [1] * len(node.space)
-    names = [label for label, _ in node.space]
-    out = {label for label in node.out if label}
-    for d, label in enumerate(names):
-        inside[d] = partition.parts[d] if label in out else 1
-    boxes = Partition(partition.labels, tuple(inside)).boxes(node.space)
-    return [node.out_box(box) for box in boxes]
+    return list(product(*(pairwise(edges) for edges in out_edges(node, partition))))
 
 
 def calls_of_block(node: Node, partition: Partition) -> list[int]:
@@ -81,20 +90,57 @@ def calls_of_block(node: Node, partition: Partition) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Sites for all kernel calls and blocks of a plan (see the module's contract)."""
+    """Sites for all kernel calls and blocks of a plan (see the module's contract).
+
+    Attributes
+    ----------
+    calls, homes
+        By node id: the site of each kernel call, the home of each finished block.
+    scatter
+        By node id (or nothing at all): where partial results of a block come from several sites, it may be
+        finished in smaller blocks, each at a home of its own (a reduce-scatter).  Then these are the parts of
+        each dimension of the output, multiples of those of the plan, and `homes` are those of the smaller
+        blocks; else this is empty.
+    """
 
     sites: int
     calls: tuple[tuple[int, ...], ...]
     homes: tuple[tuple[int, ...], ...]
+    scatter: tuple[tuple[int, ...], ...] = ()
+
+    def held_parts(self, plan: Plan, i: int) -> tuple[int, ...]:
+        """Return how many parts each dimension of node `i` is held in: those that `homes` are for."""
+        scattered = self.scatter[i] if self.scatter else ()
+        return scattered or out_parts(plan.graph.nodes[i], plan.partitions[i])
+
+    def held_edges(self, plan: Plan, i: int) -> list[tuple[int, ...]]:
+        """Return the borders, in each dimension, of the blocks that `homes` are for."""
+        node = plan.graph.nodes[i]
+        if not (self.scatter and self.scatter[i]):
+            return out_edges(node, plan.partitions[i])
+        cuts = [cut(n, parts) for n, parts in zip(node.shape, self.scatter[i], strict=True)]
+        return [(0, *(stop for _, stop in c)) for c in cuts]
 
     def check(self, plan: Plan) -> None:
         """Raise `PlanError` unless every call and block of `plan` has a site that exists."""
         for i, (node, partition) in enumerate(zip(plan.graph.nodes, plan.partitions, strict=True)):
-            wanted = (partition.blocks, prod(out_parts(node, partition)))
+            self._check_scatter(i, node, partition)
+            wanted = (partition.blocks, prod(self.held_parts(plan, i)))
             if (len(self.calls[i]), len(self.homes[i])) != wanted:
                 raise PlanError(f"%{i} has {wanted[0]} calls and {wanted[1]} blocks, the placement differs")
             if any(not 0 <= s < self.sites for s in (*self.calls[i], *self.homes[i])):
                 raise PlanError(f"%{i} is placed on a site that does not exist: there are {self.sites}")
+
+    def _check_scatter(self, i: int, node: Node, partition: Partition) -> None:
+        finer, coarser = self.scatter[i] if self.scatter else (), out_parts(node, partition)
+        if not finer:
+            return
+        fits = len(finer) == len(coarser) and all(
+            k > 0 and k % m == 0 and k <= max(n, 1)
+            for k, m, n in zip(finer, coarser, node.shape, strict=True)
+        )
+        if not fits or not isinstance(node, Einsummable):
+            raise PlanError(f"%{i} in blocks {coarser} cannot be scattered into {finer}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +149,15 @@ class Layout:
 
     parts: tuple[int, ...]
     sites: tuple[int, ...]
+
+    def check(self, node: Input, sites: int) -> None:
+        """Raise `PlanError` unless it is a layout of `node` on `sites` sites."""
+        fits = len(self.parts) == len(node.shape) and all(
+            1 <= k <= max(n, 1) for k, n in zip(self.parts, node.shape, strict=True)
+        )
+        if not fits or len(self.sites) != prod(self.parts):
+            raise PlanError(
+                f"{node.name} of shape {node.shape} cannot lie in parts {self.parts} on sites {self.sites}"
+            )
+        if any(not 0 <= s < sites for s in self.sites):
+            raise PlanError(f"{node.name} lies on a site that does not exist: there are {sites}")
