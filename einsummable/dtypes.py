@@ -32,6 +32,12 @@ NAMED: dict[str, np.dtype] = {
     "i32": I32, "i64": I64, "bool": BOOL,
 }  # fmt: skip
 _NAME = {dtype: name for name, dtype in NAMED.items()}
+#: The other numbers that numpy has, by its names: int8, uint64, longdouble …
+UNNAMED: dict[str, np.dtype] = {
+    dtype.name: dtype
+    for dtype in map(np.dtype, np.typecodes["AllInteger"] + np.typecodes["AllFloat"])
+    if dtype not in _NAME
+}
 
 #: Kinds of numbers, narrowest first; a weak value only ever raises the kind.
 KINDS = "bifc"

@@ -86,8 +86,8 @@ def _rebuild(kind: type, message: str, text: str, spans: tuple, notes: tuple) ->
     return kind(message, text=text, spans=spans, notes=notes)
 
 
-class ParseError(EinsummableError):
-    """The text is not in the language.
+class ParseError(EinsummableError, ValueError):
+    """The text is not in the language (or not the equation of an einsum).
 
     Not a `SyntaxError`: IPython and `traceback` read that class's own attributes and print the text twice.
     """

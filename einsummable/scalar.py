@@ -366,7 +366,8 @@ FUNCTIONS: dict[str, Function] = {
     "imag": Function(1, np.imag, _magnitude),
     "complex": Function(2, _compose_parts, _compose),
 } | {
-    name: Function(1, lambda x, d=dtype: x.astype(d), _cast_to(dtype)) for name, dtype in dtypes.NAMED.items()
+    name: Function(1, lambda x, d=dtype: x.astype(d), _cast_to(dtype))
+    for name, dtype in (dtypes.NAMED | dtypes.UNNAMED).items()
 }
 
 

@@ -18,6 +18,7 @@ LAYERS = [
     {"scalar"},
     {"graph"},
     {"builder"},
+    {"contract"},
     {"language", "equation"},
     {"tensor", "autodiff"},
     {"kernels"},
