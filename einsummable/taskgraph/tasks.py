@@ -28,6 +28,7 @@ from einsummable import graph as eingraph
 from einsummable.codec import register_union
 from einsummable.errors import TaskError
 from einsummable.graph import Box, EinGraph, box_shape
+from einsummable.planner.cost import flops
 from einsummable.scalar import AGGREGATES
 
 
@@ -143,6 +144,26 @@ class TaskGraph:
     def bytes_moved(self) -> int:
         """Bytes that cross between sites."""
         return sum(nbytes(task) for task in self.tasks if isinstance(task, Move))
+
+    @property
+    def moved_by_node(self) -> tuple[int, ...]:
+        """The same by the node of the graph that needs them."""
+        moved = [0] * len(self.graph.nodes)
+        for task in self.tasks:
+            if isinstance(task, Move):
+                moved[task.origin] += nbytes(task)
+        return tuple(moved)
+
+    @property
+    def work_by_site(self) -> tuple[float, ...]:
+        """The scalar operations of the kernel calls of each site."""
+        work = [0.0] * self.sites
+        for task in self.tasks:
+            if isinstance(task, Apply):
+                node = self.graph.nodes[task.origin]
+                share = prod(box_shape(task.ranges)) / max(prod(n for _, n in node.space), 1)
+                work[task.site] += flops(node) * share
+        return tuple(work)
 
     def __str__(self) -> str:
         lines = [

@@ -1,0 +1,81 @@
+"""The costs of `cost` for whole tables of candidates at once.
+
+Contract: `rows` are candidate partitions of a node (see `candidates`), `have` are candidate cuts of a tensor,
+one column a dimension.  A result has one entry a row, or one a pair of rows.  Each function here equals the
+function of `cost` that its docstring names, at every entry.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from einsummable.graph import Einsummable, Node
+from einsummable.planner.cost import in_labels, read_shape
+
+
+def out_rows(node: Node, rows: np.ndarray) -> np.ndarray:
+    """Return how `rows` cut each dimension of the output (`plan.out_parts`)."""
+    return _columns(node, rows, node.out)
+
+
+def in_rows(node: Node, rows: np.ndarray, k: int) -> np.ndarray:
+    """Return how `rows` cut each dimension of input `k`."""
+    return _columns(node, rows, in_labels(node, k))
+
+
+def _columns(node: Node, rows: np.ndarray, labels: tuple[str, ...]) -> np.ndarray:
+    at = {label: d for d, (label, _) in enumerate(node.space)}
+    table = np.ones((len(rows), len(labels)), np.int64)
+    for column, label in enumerate(labels):
+        if label:
+            table[:, column] = rows[:, at[label]]
+    return table
+
+
+def join(node: Node, rows: np.ndarray) -> np.ndarray:
+    """Return `cost.join_cost` of each row."""
+    cost = np.zeros(len(rows))
+    for k in range(len(node.inputs)):
+        mine = in_labels(node, k)
+        others = [d for d, (label, _) in enumerate(node.space) if label not in mine]
+        cost += float(prod(read_shape(node, k))) * rows[:, others].prod(axis=1)
+    return cost
+
+
+def aggregation(node: Node, rows: np.ndarray) -> np.ndarray:
+    """Return `cost.aggregation_cost` of each row."""
+    if not isinstance(node, Einsummable):
+        return np.zeros(len(rows))
+    return float(prod(node.shape)) * (rows[:, len(node.out) :].prod(axis=1) - 1)
+
+
+def repartition(shape: tuple[int, ...], have: np.ndarray, want: np.ndarray) -> np.ndarray:
+    """Return `cost.repartition_cost` of each pair of rows of `have` and `want`."""
+    both = np.ones((len(have), len(want)))
+    same = np.ones((len(have), len(want)), bool)
+    for a, b in zip(have.T, want.T, strict=True):
+        both *= np.maximum(a[:, None], b[None, :])
+        same &= a[:, None] == b[None, :]
+    factor = both / have.prod(axis=1)[:, None] + both / want.prod(axis=1)[None, :] - 1
+    return np.where(same, 0.0, prod(shape) * factor)
+
+
+def moved(
+    source: Node, have: np.ndarray, held: np.ndarray, node: Node, k: int, rows: np.ndarray
+) -> np.ndarray:
+    """Return `cost.input_bytes` of each pair of rows of `have`, with its holders in `held`, and `rows`."""
+    parts = in_rows(node, rows, k)
+    read = read_shape(node, k)
+    each = np.ones(len(rows))
+    overlap = np.ones((len(have), len(rows)))
+    for extent, a, n, d in zip(source.shape, have.T, read, parts.T, strict=True):
+        each *= n / d
+        overlap *= np.minimum((extent / a)[:, None], (n / d)[None, :])
+    calls = rows.prod(axis=1)
+    together = np.maximum(have.prod(axis=1) / held, 1.0)
+    local = np.minimum(overlap * together[:, None], each[None, :])
+    local *= np.minimum(held[:, None], calls[None, :])
+    local = np.minimum(local, np.minimum(prod(read), each * calls)[None, :])
+    return ((each * calls)[None, :] - local) * source.dtype.itemsize

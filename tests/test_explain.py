@@ -1,0 +1,66 @@
+"""A plan in figures: what is gathered, and how it prints."""
+
+import re
+
+import pytest
+from test_strategies import ffnn
+
+from einsummable.planner.eindecomp import plan
+from einsummable.planner.explain import amount, explain, predicted_balance
+from einsummable.planner.plan import Placement
+from einsummable.planner.strategies import named_plans
+
+
+class Counted:
+    """The part of a TaskGraph that is read."""
+
+    bytes_moved = 3000
+    moved_by_node = (0, 0, 0, 1000, 0, 2000)
+    work_by_site = (3.0, 1.0)
+
+
+def test_predicted_figures_add_up():
+    found = plan(ffnn(), 4)
+    told = explain(found)
+    assert not told.measured
+    assert told.moved == pytest.approx(found.cost)
+    assert sum(row.moved for row in told.rows) == pytest.approx(found.cost)
+    assert told.calls == 12
+    assert [s.name for s in told.strategies] == ["eindecomp"]
+
+
+def test_counted_figures_come_from_the_tasks():
+    told = explain(plan(ffnn(), 2), Placement(2, (), ()), Counted(), {"data parallel": Counted()})
+    assert told.measured
+    assert (told.moved, told.balance, told.sites) == (3000, 1.5, 2)
+    assert [row.moved for row in told.rows] == [0, 0, 0, 1000, 0, 2000]
+    assert [(s.name, s.moved, s.balance) for s in told.strategies] == [
+        ("eindecomp", 3000, 1.5),
+        ("data parallel", 3000, 1.5),
+    ]
+
+
+def test_printed_as_a_table(golden):
+    graph = ffnn()
+    rivals = {rival.strategy: rival for rival in named_plans(graph, 4)}
+    golden(explain(plan(graph, 4), rivals=rivals))
+
+
+def test_totals_stand_before_the_rows():
+    lines = str(explain(plan(ffnn(), 4))).split("\n")
+    assert re.match(r"plan by eindecomp, p = 4, 4 sites", lines[0])
+    assert lines[1].strip().startswith("bytes moved")
+
+
+def test_balance_of_a_single_site_is_p():
+    single, data, *_ = named_plans(ffnn(), 4)
+    assert predicted_balance(single) == 4
+    assert predicted_balance(data) == 1
+
+
+@pytest.mark.parametrize(
+    ("n", "text"),
+    [(0, "0 "), (7, "7 "), (999.6, "1 k"), (1.2e9, "1.2 G"), (123456, "123 k"), (2e18, "2000 P")],
+)
+def test_amounts_have_three_digits(n, text):
+    assert amount(n) == text

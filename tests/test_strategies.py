@@ -1,0 +1,119 @@
+"""Named plans: each is what a person would write down, and costs what the moved model says."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import graphs, layouts
+
+from einsummable.builder import GraphBuilder
+from einsummable.planner.cost import moved_bytes
+from einsummable.planner.strategies import named_plans
+from einsummable.scalar import COPY, PRODUCT, ScalarBuilder
+
+
+def expression(fn, *args):
+    s = ScalarBuilder()
+    return s.build(s.call(fn, *map(s.arg, args)))
+
+
+RELU, EXP, SUB, DIV = (
+    expression("relu", 0),
+    expression("exp", 0),
+    expression("sub", 0, 1),
+    expression("div", 0, 1),
+)
+
+
+def ffnn(b=64, d=32, h=128, o=16):
+    g = GraphBuilder()
+    x, w, v = g.input("X", (b, d)), g.input("W", (d, h)), g.input("V", (h, o))
+    a = g.contract(("b", "h"), (x, ("b", "d")), (w, ("d", "h")))
+    a = g.einsummable(("b", "h"), [(a, ("b", "h"))], RELU)
+    g.output("Y", g.contract(("b", "o"), (a, ("b", "h")), (v, ("h", "o"))))
+    return g.build()
+
+
+def attention(b=1, t=16, m=8, h=4, d=2):
+    g = GraphBuilder()
+    x = g.input("X", (b, t, m))
+    q, k, v = (
+        g.contract(("b", "t", "h", "d"), (x, ("b", "t", "m")), (g.input(w, (m, h, d)), ("m", "h", "d")))
+        for w in ("WQ", "WK", "WV")
+    )
+    lab = ("b", "h", "q", "k")
+    s = g.contract(lab, (q, ("b", "q", "h", "d")), (k, ("b", "k", "h", "d")))
+    top = g.einsummable(lab[:3], [(s, lab)], COPY, "max")
+    e = g.einsummable(lab, [(s, lab), (top, lab[:3])], SUB)
+    e = g.einsummable(lab, [(e, lab)], EXP)
+    total = g.einsummable(lab[:3], [(e, lab)], COPY, "sum")
+    p = g.einsummable(lab, [(e, lab), (total, lab[:3])], DIV)
+    o = g.contract(("b", "q", "h", "d"), (p, lab), (v, ("b", "k", "h", "d")))
+    wo = g.input("WO", (h, d, m))
+    g.output("Y", g.contract(("b", "q", "m"), (o, ("b", "q", "h", "d")), (wo, ("h", "d", "m"))))
+    return g.build()
+
+
+def cuts(graph, p):
+    """Return by strategy the cuts of the computed nodes, as text."""
+    inputs = len(graph.inputs)
+    return {
+        plan.strategy: [
+            str(c) for n, c in zip(graph.nodes, plan.partitions, strict=True) if not hasattr(n, "name")
+        ]
+        for plan in named_plans(graph, p)
+        if inputs
+    }
+
+
+def test_the_plans_of_a_feed_forward_network():
+    assert cuts(ffnn(), 4) == {
+        "single site": ["whole", "whole", "whole"],
+        "data parallel": ["b4", "b4", "b4"],
+        "tensor parallel": ["h4", "h4", "h4"],
+        "2-D": ["b2 h2", "b2 h2", "b2 o2"],
+    }
+
+
+def test_tensor_parallel_pays_for_its_partial_results_only_once():
+    by_name = {plan.strategy: plan for plan in named_plans(ffnn(), 4)}
+    assert by_name["single site"].cost == 0
+    assert by_name["data parallel"].cost == 3 * (32 * 128 + 128 * 16) * 4
+    assert by_name["tensor parallel"].cost == 3 * (64 * 32 + 64 * 16) * 4
+
+
+def test_attention_has_a_sequence_and_heads():
+    found = cuts(attention(), 4)
+    assert set(found) == {"single site", "data parallel", "tensor parallel", "sequence parallel", "2-D"}
+    assert found["sequence parallel"] == ["t4", "t4", "t4", "q4", *["q4"] * 5, "q4", "q4"]
+    assert found["tensor parallel"] == ["h4"] * 11
+
+
+def test_a_map_has_no_tensor_parallel_plan():
+    g = GraphBuilder()
+    x = g.input("X", (8, 8))
+    g.output("Y", g.einsummable(("i", "j"), [(x, ("i", "j"))], RELU))
+    assert "tensor parallel" not in cuts(g.build(), 4)
+
+
+@pytest.mark.parametrize(("p", "cut"), [(6, "i3 k2"), (7, "i7"), (16, "i4 k4")])
+def test_two_dimensions_are_as_square_as_p_allows(p, cut):
+    g = GraphBuilder()
+    a, b = g.input("A", (64, 64)), g.input("B", (64, 64))
+    g.output("C", g.einsummable(("i", "k"), [(a, ("i", "j")), (b, ("j", "k"))], PRODUCT, "sum"))
+    assert cuts(g.build(), p)["2-D"] == [cut]
+
+
+@settings(max_examples=50)
+@given(st.data(), st.integers(1, 9))
+def test_every_strategy_of_every_graph_is_a_legal_plan(data, p):
+    graph = data.draw(graphs())
+    given_layouts = data.draw(layouts(graph, p))
+    for plan in named_plans(graph, p, layouts=given_layouts):
+        plan.check()
+        assert (
+            max((c.blocks for n, c in zip(graph.nodes, plan.partitions, strict=True) if n.inputs), default=1)
+            <= p
+        )
+        assert plan.cost == moved_bytes(graph, plan.partitions, given_layouts)
+        for name, layout in given_layouts.items():
+            assert plan.partitions[graph.nodes.index(graph.inputs[name])].parts == layout.parts
