@@ -1,0 +1,145 @@
+"""Which blocks of its inputs every kernel call of a node reads, and how much of each: as numpy arrays.
+
+Contract: what `taskgraph.lower` does with boxes one at a time, for all calls at once, in bytes.  Every
+dimension is cut by one label at most, so the overlaps are found along each dimension and multiplied out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+
+from einsummable.graph import Node
+from einsummable.planner.cost import in_labels
+from einsummable.planner.partition import Partition, cut
+
+#: The borders of the blocks of a tensor, in each dimension.
+Edges = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Reads:
+    """Entry e: kernel call ``call[e]`` reads ``bytes[e]`` of block ``block[e]`` of the tensor."""
+
+    calls: int
+    blocks: int
+    call: np.ndarray
+    block: np.ndarray
+    bytes: np.ndarray
+    block_bytes: np.ndarray
+
+
+def reads(node: Node, partition: Partition, k: int, edges: Sequence[Sequence[int]], itemsize: int) -> Reads:
+    """Return what the calls of `node` read of its input `k`, which is held in blocks with borders `edges`."""
+    cuts = [cut(n, parts) for (_, n), parts in zip(node.space, partition.parts, strict=True)]
+    # One label cuts each dimension: along the diagonal of all labels every range of each is seen.
+    boxes = [
+        node.in_box(k, tuple(c[min(i, len(c) - 1)] for c in cuts))
+        for i in range(max(partition.parts, default=1))
+    ]
+    dims = []
+    for d, label in enumerate(in_labels(node, k)):
+        at = partition.labels.index(label) if label else -1
+        dims.append((at, tuple(box[d] for box in boxes[: partition.parts[at] if label else 1])))
+    return _reads(partition.parts, tuple(dims), tuple(map(tuple, edges)), itemsize)
+
+
+def reads_of_blocks(blocks: Sequence[Sequence[int]], edges: Sequence[Sequence[int]]) -> Reads:
+    """Return what the blocks with borders `blocks` overlap of those with borders `edges`, in elements."""
+    dims = tuple((d, tuple(pairwise(border))) for d, border in enumerate(blocks))
+    return _reads(tuple(len(b) - 1 for b in blocks), dims, tuple(map(tuple, edges)), 1)
+
+
+@lru_cache(maxsize=4096)
+def _reads(
+    parts: tuple[int, ...],
+    dims: tuple[tuple[int, tuple[tuple[int, int], ...]], ...],
+    edges: Edges,
+    itemsize: int,
+) -> Reads:
+    calls, blocks = prod(parts), prod(len(e) - 1 for e in edges)
+    index = np.unravel_index(np.arange(calls), parts) if parts else ()
+    call, block, size = np.arange(calls), np.zeros(calls, np.int64), np.full(calls, float(itemsize))
+    for (at, spans), border in zip(dims, edges, strict=True):
+        starts, which, lengths = _along(spans, border)
+        mine = index[at][call] if at >= 0 else np.zeros(len(call), np.int64)
+        count = starts[mine + 1] - starts[mine]
+        entry = np.repeat(np.arange(len(call)), count)
+        hit = np.arange(len(entry)) - np.repeat(np.cumsum(count) - count, count) + starts[mine][entry]
+        call, block = call[entry], block[entry] * (len(border) - 1) + which[hit]
+        size = size[entry] * lengths[hit]
+    return Reads(calls, blocks, call, block, size, block_bytes(edges, itemsize))
+
+
+def _along(
+    spans: tuple[tuple[int, int], ...], border: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return for each span where its hits start, and each hit's block and length."""
+    start, stop = np.array(spans, np.int64).reshape(-1, 2).T
+    edges = np.array(border)
+    first = np.searchsorted(edges, start, "right") - 1
+    count = np.where(start < stop, np.searchsorted(edges, stop, "left") - first, 0)
+    span = np.repeat(np.arange(len(spans)), count)
+    which = np.arange(len(span)) - np.repeat(np.cumsum(count) - count, count) + first[span]
+    lengths = np.minimum(stop[span], edges[which + 1]) - np.maximum(start[span], edges[which])
+    return np.concatenate([[0], np.cumsum(count)]), which, lengths
+
+
+# ------------------------------------------------------------------------------- blocks on sites
+
+#: What is, or is wanted, on sites: blocks (or kernel calls), sites, bytes.
+Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
+NOTHING: Entries = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+
+
+def block_bytes(edges: Sequence[Sequence[int]], itemsize: int) -> np.ndarray:
+    """Return the size of every block."""
+    sizes = np.full(1, float(itemsize))
+    for border in edges:
+        sizes = np.multiply.outer(sizes, np.diff(border)).ravel()
+    return sizes
+
+
+def needs(r: Reads, sites_of_calls: np.ndarray, sites: int) -> Entries:
+    """Return the bytes of each block that each site reads; what several calls there read counts once."""
+    site = sites_of_calls[r.call]
+    if r.calls <= sites:  # mostly one call a site, so that nothing coincides
+        return merge([(r.block, site, r.bytes)], sites)
+    key, where = np.unique(r.block * sites + site, return_inverse=True)
+    # Calls that read different parts of a block add up, to the whole of it at most.
+    total = np.minimum(np.bincount(where, r.bytes, len(key)), r.block_bytes[key // sites])
+    return key // sites, key % sites, total
+
+
+def merge(parts: Sequence[Entries], sites: int) -> Entries:
+    """Return all `parts`, of what is there several times the largest; ordered by block, then site."""
+    if not parts:
+        return NOTHING
+    block, site, size = (np.concatenate(column) for column in zip(*parts, strict=True))
+    key = block * sites + site
+    order = np.lexsort((-size, key))
+    key, size = key[order], size[order]
+    first = np.ones(len(key), bool)
+    first[1:] = key[1:] != key[:-1]
+    return key[first] // sites, key[first] % sites, size[first]
+
+
+def join(r: Reads, there: Entries) -> Entries:
+    """Return the bytes of what each call reads that are on each site: `there` is ordered by block."""
+    block, site, size = there
+    start = np.searchsorted(block, np.arange(r.blocks + 1))
+    count = np.diff(start)[r.block]
+    entry = np.repeat(np.arange(len(r.block)), count)
+    hit = np.arange(len(entry)) - np.repeat(np.cumsum(count) - count, count) + start[r.block][entry]
+    return r.call[entry], site[hit], np.minimum(r.bytes[entry], size[hit])
+
+
+def shared(a: Entries, b: Entries, sites: int) -> float:
+    """Return the bytes of `a` that `b` has too; both are merged."""
+    _, left, right = np.intersect1d(a[0] * sites + a[1], b[0] * sites + b[1], True, return_indices=True)
+    return float(np.minimum(a[2][left], b[2][right]).sum())
