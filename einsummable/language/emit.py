@@ -1,0 +1,338 @@
+"""Terms to the graph's nodes: what is fused into one einsummable, and what is a node of its own.
+
+Contract: every aggregate is a node whose join is the whole expression under it, down to tensors and other
+nodes; what stands around the aggregates of a line is one map.  Two things stand apart: a dear term that two
+nodes need is computed once, and a sum over a product of three or more factors is contracted pairwise
+where that makes a smaller loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from einsummable import dtypes
+from einsummable.builder import GraphBuilder, Operand
+from einsummable.dtypes import ScalarType
+from einsummable.errors import EinsummableError
+from einsummable.graph import Origin, Position
+from einsummable.language.products import Product, Scaled, apply_scale, build, flatten, path, size
+from einsummable.language.terms import (
+    Apply,
+    Element,
+    Extent,
+    Index,
+    LabelValue,
+    Literal,
+    Place,
+    Reduce,
+    Scalar,
+    Terms,
+    parts_of,
+)
+from einsummable.scalar import FUNCTIONS, Const, ScalarBuilder
+
+
+@dataclass(frozen=True, slots=True)
+class _Factor:
+    """A factor of a sum of products: a term or a node that holds it, to multiply by or to divide by."""
+
+    labels: tuple[str, ...]
+    part: int | Operand
+    under: bool = False
+    at: int = 0  # where it stands in the product: what is written first is the first operand
+
+
+class Emitter:
+    """Appends the nodes of one line to a graph.
+
+    Parameters
+    ----------
+    builder
+        The graph.
+    tensors
+        The nodes that hold the tensors the line reads.
+    terms, scaled
+        What `Resolver` made.
+    extents
+        Of all labels of the line.
+    left
+        The labels of the left side: other nodes keep their order, so that they need no transposing.
+    name
+        The name that the line defines.
+    """
+
+    def __init__(
+        self,
+        builder: GraphBuilder,
+        tensors: Mapping[str, int],
+        terms: Terms,
+        scaled: Mapping[int, Scaled],
+        extents: Mapping[str, int],
+        left: Sequence[str],
+        name: str,
+    ) -> None:
+        self.builder, self.tensors, self.terms, self.scaled = builder, tensors, terms, scaled
+        self.extents, self.left, self.name = extents, tuple(left), name
+        self.nodes: dict[int, Operand] = {}
+        self.order = {label: n for n, label in enumerate(dict.fromkeys([*left, *extents]))}
+
+    def line(self, root: int, place: Place) -> int:
+        """Append the nodes that term `root` needs; return the one that holds it, labelled as on the left."""
+        shared: set[int] = set()
+        if root in self.scaled:
+            root, shared = self._scale_operand(root)
+        needed = self.terms.reachable(root)
+        shared |= _shared(self.terms, needed)
+        for i in needed[:-1]:
+            if isinstance(self.terms[i], Reduce) or i in shared:
+                self._node(i, self._sorted(self.terms.labels[i]), self.terms.places[i])
+        if isinstance(self.terms[root], Reduce) and set(self.terms.labels[root]) != set(self.left):
+            # Aggregate first and broadcast the result, not the other way round.
+            self._node(root, self._sorted(self.terms.labels[root]), self.terms.places[root])
+            return self._einsummable([self._factor(root)], self.left, (), None, place)[0]
+        return self._node(root, self.left, place)[0]
+
+    def _scale_operand(self, root: int) -> tuple[int, set[int]]:
+        """Put the factor taken out of the sum `root` on an operand, where that is smaller than the result."""
+        scaled = self.scaled[root]
+        sizes = [size(self.terms.labels[i], self.extents) for i in scaled.rest.over]
+        if not sizes or min(sizes) >= size(self.left, self.extents):
+            return root, set()
+        at = sizes.index(min(sizes))
+        over = list(scaled.rest.over)
+        over[at] = apply_scale(self.terms, scaled.scale, over[at], scaled.place)
+        body = build(self.terms, Product(False, tuple(over), scaled.rest.under), scaled.place)
+        return self.terms.reduce("sum", scaled.labels, body, scaled.place), {over[at]}
+
+    def _sorted(self, labels: Sequence[str]) -> tuple[str, ...]:
+        return tuple(sorted(labels, key=self.order.__getitem__))
+
+    # ---- nodes ----
+
+    def _node(self, i: int, out: Sequence[str], place: Place) -> Operand:
+        """Append the node that holds term `i`, and note it."""
+        term = self.terms[i]
+        if isinstance(term, Reduce):
+            node = self._contracted(term, out, place)
+            if node is None:
+                node = self._einsummable([self._factor(term.body)], out, term.labels, term.kind, place)
+        else:
+            node = self._einsummable([self._factor(i)], out, (), None, place)
+        self.nodes[i] = node
+        return node
+
+    def _factor(self, i: int) -> _Factor:
+        return _Factor(self.terms.labels[i], i)
+
+    def _einsummable(
+        self,
+        factors: Sequence[_Factor],
+        out: Sequence[str],
+        aggregated: Sequence[str],
+        kind: str | None,
+        place: Place,
+    ) -> Operand:
+        """Append the aggregate of a product of factors."""
+        b = ScalarBuilder()
+        operands: dict[Operand, int] = {}
+        total = None
+        for f in sorted(factors, key=lambda f: (f.under, f.at)):
+            if isinstance(f.part, int):
+                i = self._inline(b, operands, f.part)
+            else:
+                i = b.arg(operands.setdefault(f.part, len(operands)))
+            if total is None:
+                total = b.call("div", b.const(1), i) if f.under else i
+            else:
+                total = b.call("div" if f.under else "mul", total, i)
+        extents = {label: self.extents[label] for label in (*out, *aggregated)}
+        origin = Origin(place.span, self.name, place.macro)
+        join = b.build(total)
+        i = self.builder.einsummable(out, tuple(operands), join, kind, extents=extents, origin=origin)
+        return i, tuple(out)
+
+    def _is_leaf(self, i: int) -> bool:
+        return i in self.nodes or isinstance(self.terms[i], Element)
+
+    def _inline(self, b: ScalarBuilder, operands: dict[Operand, int], root: int) -> int:
+        """Append term `root` to a scalar expression, down to tensors and nodes."""
+        needed, todo = set(), [root]
+        while todo:
+            if (i := todo.pop()) not in needed:
+                needed.add(i)
+                todo += () if self._is_leaf(i) else parts_of(self.terms[i])
+        ids: dict[int, int] = {}
+        for i in sorted(needed):
+            ids[i] = self._operation(b, operands, i, ids)
+        return ids[root]
+
+    def _operation(
+        self, b: ScalarBuilder, operands: dict[Operand, int], i: int, ids: Mapping[int, int]
+    ) -> int:
+        if self._is_leaf(i):
+            operand = self.nodes[i] if i in self.nodes else self._element(i)
+            return b.arg(operands.setdefault(operand, len(operands)))
+        match self.terms[i]:
+            case LabelValue(label):
+                return b.label(label)
+            case Literal(text):
+                return b.const(Const(text).value)
+            case Scalar(name):
+                return b.param(name)
+            case Extent(label):
+                return b.const(self.extents[label])
+            case Apply(fn, args):
+                return b.call(fn, *(ids[a] for a in args))
+        raise EinsummableError(f"the aggregate {self.terms[i]} has no node yet")
+
+    def _element(self, i: int) -> Operand:
+        """Return a node and the labels that index it: part of the tensor, groups taken apart."""
+        term, origin = self.terms[i], Origin(self.terms.places[i].span, self.name, self.terms.places[i].macro)
+        node = self.tensors[term.tensor]
+        kept = [part for part in term.index if isinstance(part, tuple)]
+        if len(kept) < len(term.index):
+            names = iter(_distinct([_group(part) for part in kept]))
+            shape = self.builder[node].shape
+            positions = tuple(_position(part, names) for part in term.index)
+            space = tuple((p.label, n) for p, n in zip(positions, shape, strict=True) if p.label is not None)
+            node = self.builder.select(node, positions, space, origin)
+        labels = tuple(label for part in kept for label in part)
+        space = zip(_distinct(labels), (self.extents[label] for label in labels), strict=True)
+        groups = [len(part) for part in kept]
+        return self.builder.reshape(node, tuple(space), groups, [1] * len(labels), origin), labels
+
+    # ---- sums of products ----
+
+    def _contracted(self, term: Reduce, out: Sequence[str], place: Place) -> Operand | None:
+        """Append the sum `term` as several smaller loops, or return None where one loop is as good."""
+        factors = self._factors(term.body) if term.kind == "sum" else []
+        if len(factors) < 2:
+            return None
+        reduced = [self._reduced_alone(n, factors, term.labels, place) for n in range(len(factors))]
+        steps = self._steps(reduced, out)
+        if reduced == factors and len(steps) == 1:
+            return None
+        left = list(reduced)
+        for step in steps:
+            taken = [left[n] for n in step]
+            left = [f for n, f in enumerate(left) if n not in step]
+            wanted = {*out, *(label for f in left for label in f.labels)}
+            keep = [label for label in _union(taken) if label in wanted]
+            if not left:
+                keep = out
+            elif wanted.issubset(self.left):
+                keep = self._sorted(keep)
+            left.append(self._step(taken, keep, place))
+        (result,) = left
+        return result.part
+
+    def _factors(self, body: int) -> list[_Factor]:
+        """Return the factors of a product, all of its dtype; none where they cannot be had."""
+        common = self.terms.types[body]
+        if common.weak:
+            return []
+        place = self.terms.places[body]
+        product = flatten(self.terms, body, self._is_leaf)
+        ids = [*product.over, *product.under]
+        if product.negative:
+            ids[0] = self.terms.apply("neg", ids[:1], place)
+        cast = dtypes.name(common.dtype)
+        for n, i in enumerate(ids):
+            # A loop of its own for two of them must not round, overflow or count where the whole would not.
+            if self.terms.types[i] != ScalarType(common.dtype):
+                if cast not in FUNCTIONS:
+                    return []
+                ids[n] = self.terms.apply(cast, (i,), place)
+        over = len(product.over)
+        return [_Factor(self.terms.labels[i], i, under=n >= over, at=n) for n, i in enumerate(ids)]
+
+    def _reduced_alone(
+        self, n: int, factors: Sequence[_Factor], summed: Sequence[str], place: Place
+    ) -> _Factor:
+        """Return factor `n` summed over the labels that no other has, where that loop is smaller than all."""
+        others = set(_union([f for m, f in enumerate(factors) if m != n]))
+        alone = [label for label in factors[n].labels if label in summed and label not in others]
+        whole = size(others | set(factors[n].labels), self.extents)
+        if not alone or size(factors[n].labels, self.extents) >= whole:
+            return factors[n]
+        keep = [label for label in factors[n].labels if label not in alone]
+        return self._step([factors[n]], self._sorted(keep), place)
+
+    def _steps(self, factors: Sequence[_Factor], out: Sequence[str]) -> list[tuple[int, ...]]:
+        """Return which factors to multiply in which order: all at once where no order has a smaller loop."""
+        once = [tuple(range(len(factors)))]
+        if len(factors) < 3:
+            return once
+        steps = path([set(f.labels) for f in factors], set(out), self.extents)
+        whole = size(_union(factors), self.extents)
+        left = [set(f.labels) for f in factors]
+        for step in steps:
+            space = set().union(*(left[n] for n in step))
+            if size(space, self.extents) < whole:
+                return steps
+            left = [labels for n, labels in enumerate(left) if n not in step]
+            left.append(space & set().union(out, *left))
+        return once
+
+    def _step(self, factors: Sequence[_Factor], out: Sequence[str], place: Place) -> _Factor:
+        """Append the product of `factors`, summed over the labels that `out` lacks."""
+        space = _union(factors)
+        for f in factors:
+            # Computed once and not for every label it lacks; and what is left is a plain product.
+            small = size(f.labels, self.extents) < size(space, self.extents)
+            if isinstance(f.part, int) and not self._is_leaf(f.part) and small:
+                self._node(f.part, self._sorted(f.labels), self.terms.places[f.part])
+        summed = [label for label in space if label not in out]
+        node = self._einsummable(factors, out, summed, "sum" if summed else None, place)
+        return _Factor(tuple(out), node, at=min(f.at for f in factors))
+
+
+def _union(factors: Sequence[_Factor]) -> tuple[str, ...]:
+    """Return the labels of `factors`, each once, in order."""
+    return tuple(dict.fromkeys(label for f in factors for label in f.labels))
+
+
+def _shared(terms: Terms, needed: Sequence[int]) -> set[int]:
+    """Return the dear terms that two of the nodes which `needed` becomes would compute."""
+    dear: set[int] = set()
+    for i in needed:
+        match terms[i]:
+            case Reduce():
+                dear.add(i)
+            case Apply(fn, args) if FUNCTIONS[fn].transcendental or dear.intersection(args):
+                dear.add(i)
+    shared: set[int] = set()
+    nodes: dict[int, set[int]] = {needed[-1]: {needed[-1]}}
+    for i in reversed(needed):
+        # A weak term would get a dtype, and change that of what it meets, if it became a tensor.
+        if len(nodes[i]) > 1 and i in dear and not terms.types[i].weak:
+            shared.add(i)
+        own = {i} if i in shared or isinstance(terms[i], Reduce) else nodes[i]
+        for part in parts_of(terms[i]):
+            nodes.setdefault(part, set()).update(own)
+    return shared
+
+
+def _group(labels: Sequence[str]) -> str:
+    return labels[0] if len(labels) == 1 else f"({' '.join(labels)})"
+
+
+def _distinct(labels: Sequence[str]) -> list[str]:
+    """Return `labels` with primes where one stands again: each dimension of a diagonal has its own name."""
+    seen: list[str] = []
+    for label in labels:
+        while label in seen:
+            label += "'"
+        seen.append(label)
+    return seen
+
+
+def _position(part: Index, names: Iterator[str]) -> Position:
+    match part:
+        case int():
+            return Position(start=part)
+        case Scalar(name):
+            return Position(param=name)
+        case _:
+            return Position(label=next(names))

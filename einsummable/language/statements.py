@@ -1,0 +1,308 @@
+"""The statements of a program, sorted out: what each name is, and in which order lines can be elaborated.
+
+Contract: `collect` checks all that needs no shapes: that every name is defined once, that every name read is
+known, that no line needs itself.  Lines may stand in any order; `Statements.lines` has them so that a line
+comes after those it reads, and as written otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from einsummable import dtypes
+from einsummable.errors import (
+    DtypeError,
+    EinsummableError,
+    ParseError,
+    ShapeError,
+    Span,
+    UnknownNameError,
+    nearest,
+)
+from einsummable.language import syntax
+from einsummable.language.einstein import labels_in, labels_of_line
+from einsummable.language.extents import Fixed
+from einsummable.language.prelude import prelude
+from einsummable.language.resolve import CALLABLE, InputSpec
+from einsummable.language.syntax import CONSTANTS, Define, Expr, MacroDef, Program
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """What the statements of a program say."""
+
+    lines: tuple[Define, ...]
+    inputs: Mapping[str, InputSpec]
+    first_reads: Mapping[str, Span]
+    macros: Mapping[str, MacroDef]
+    fixed: Mapping[str, Fixed]
+    outputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A name that is neither a label nor a parameter where it stands."""
+
+    name: str
+    span: Span
+    indexed: bool
+
+
+def collect(program: Program, inputs: Mapping[str, InputSpec], scalars: Mapping[str, object]) -> Statements:
+    """Return what the statements of `program` say, or raise the first error in them."""
+    return _Collector(program, inputs, scalars).collect()
+
+
+class _Collector:
+    def __init__(
+        self, program: Program, inputs: Mapping[str, InputSpec], scalars: Mapping[str, object]
+    ) -> None:
+        self.program, self.given, self.scalars = program, inputs, scalars
+        self.lines = {s.name: s for s in program.statements if isinstance(s, Define)}
+        self.own = {s.name: s for s in program.statements if isinstance(s, MacroDef)}
+        self.macros = {**prelude(), **self.own}
+
+    def error(
+        self, kind: type[EinsummableError], message: str, *spans: Span, notes: Sequence[str] = ()
+    ) -> EinsummableError:
+        return kind(message, text=self.program.text, spans=spans, notes=tuple(notes))
+
+    def collect(self) -> Statements:
+        self._check_names()
+        fixed = self._extents()
+        declared = {
+            s.name: self._declared(s, fixed)
+            for s in self.program.statements
+            if isinstance(s, syntax.InputDecl)
+        }
+        reads = {name: list(self._reads_of_line(line)) for name, line in self.lines.items()}
+        self._check_reads(reads, declared)
+        self._check_grads(declared)
+        used = {r.name for found in reads.values() for r in found}
+        tensors = {**self.given, **declared}
+        first = self._first_reads(reads)
+        inputs = {n: tensors[n] for n in first if n in tensors and n not in self.lines}
+        return Statements(self._ordered(reads), inputs, first, self.macros, fixed, self._outputs(used))
+
+    # ---- names ----
+
+    def _check_names(self) -> None:
+        seen: dict[str, Span] = {}
+        for s in self.program.statements:
+            match s:
+                case Define() | syntax.InputDecl() | MacroDef():
+                    found = [(s.name, s.name_span)]
+                case syntax.GradDecl(names):
+                    found = [(n.name, n.span) for n in names]
+                case syntax.ExtentDecl(label):
+                    found = [(f"extent {label.name}", label.span)]
+                case _:
+                    found = []
+            for name, span in found:
+                if name in seen:
+                    message = f"{name.removeprefix('extent ')!r} is defined twice"
+                    raise self.error(ParseError, message, seen[name], span)
+                seen[name] = span
+        for macro in self.own.values():
+            if macro.name in CALLABLE or macro.name in prelude() or macro.name == "concat":
+                message = f"{macro.name!r} is a function of the language already"
+                raise self.error(ParseError, message, macro.name_span, notes=("choose another name",))
+            parts = [*macro.labels, *macro.params]
+            for n, part in enumerate(parts):
+                twice = [other.span for other in parts[:n] if other.name == part.name]
+                if twice:
+                    raise self.error(ParseError, f"{part.name!r} is a parameter twice", *twice, part.span)
+        for line in self.lines.values():
+            labels = list(labels_in(line.dims))
+            for n, label in enumerate(labels):
+                twice = [other.span for other in labels[:n] if other.name == label.name]
+                if twice:
+                    message = f"label {label.name!r} stands twice on the left side"
+                    notes = (f"a diagonal matrix is where({label.name} == j, …, 0) with two labels",)
+                    raise self.error(ShapeError, message, *twice, label.span, notes=notes)
+
+    def _reads_of_line(self, line: Define) -> Iterator[Read]:
+        yield from self._reads(line.expr, set(labels_of_line(line)), ())
+
+    def _reads(self, expr: Expr, bound: AbstractSet[str], inside: tuple[str, ...]) -> Iterator[Read]:
+        """Yield the names that `expr` reads, and those that the macros it calls read."""
+        for part in syntax.walk(expr):
+            match part:
+                case syntax.Ref():
+                    yield from (r for r in _ref_reads(part) if not (inside and r.name in bound))
+                case syntax.Name(name, span=span) if name not in bound and name not in CONSTANTS:
+                    yield Read(name, span, indexed=False)
+                case syntax.Call(fn) if fn in self.own and fn not in inside:
+                    macro = self.own[fn]
+                    own = {p.name for p in (*macro.labels, *macro.params)}
+                    for e in syntax.walk(macro.body):
+                        if isinstance(e, syntax.Aggregate):
+                            own |= {label.name for label in e.labels}
+                    yield from self._reads(macro.body, own, (*inside, fn))
+
+    def _first_reads(self, reads: Mapping[str, Sequence[Read]]) -> dict[str, Span]:
+        """Return every name that is read with the first place where it is, in the order of the text."""
+        first: dict[str, Span] = {}
+        for r in sorted((r for found in reads.values() for r in found), key=lambda r: r.span.start):
+            first.setdefault(r.name, r.span)
+        return first
+
+    def _check_reads(self, reads: Mapping[str, Sequence[Read]], declared: Mapping[str, InputSpec]) -> None:
+        grads = {n.name for s in self.program.statements if isinstance(s, syntax.GradDecl) for n in s.names}
+        tensors = {*self.lines, *declared, *self.given, *grads}
+        known = tensors | set(self.scalars)
+        missing: dict[str, list[Span]] = {}
+        for found in reads.values():
+            for r in found:
+                if r.name not in known and not (r.name in self.fixed_labels and not r.indexed):
+                    missing.setdefault(r.name, []).append(r.span)
+        if not missing:
+            return
+        names = [repr(name) for name in missing]
+        shown = " or ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+        indexed = {r.name for found in reads.values() for r in found if r.indexed}
+        notes: list[str] = []
+        for name in missing:
+            near = nearest(name, known)
+            if name in self.macros or name in CALLABLE:
+                near = (f"{name} is a function: write {name}(…)",)
+                if name in self.macros and self.macros[name].labels:
+                    near = (f"{name} is a macro: write {name}[…](…)",)
+            notes += near
+            if not near and name in indexed:
+                notes.append(f"give an array called {name}, or declare its shape: input {name}[i=…]")
+        spans = sorted({s for found in missing.values() for s in found}, key=lambda s: s.start)
+        raise self.error(UnknownNameError, f"nothing defines {shown}", *spans, notes=notes)
+
+    @property
+    def fixed_labels(self) -> set[str]:
+        """The labels of ``extent`` statements: ``extent(d)`` may name one that its line lacks."""
+        return {s.label.name for s in self.program.statements if isinstance(s, syntax.ExtentDecl)}
+
+    def _check_grads(self, declared: Mapping[str, InputSpec]) -> None:
+        for s in self.program.statements:
+            if not isinstance(s, syntax.GradDecl):
+                continue
+            ranks = {n: len(line.dims) for n, line in self.lines.items()}
+            ranks |= {n: len(spec.shape) for n, spec in {**self.given, **declared}.items() if n not in ranks}
+            for name in (s.of, *s.wrt):
+                if name.name not in ranks:
+                    message = f"nothing defines {name.name!r}"
+                    raise self.error(UnknownNameError, message, name.span, notes=nearest(name.name, ranks))
+            rank = ranks[s.of.name]
+            if rank:
+                dims = f"{rank} dimension{'' if rank == 1 else 's'}"
+                message = f"grad needs a scalar, but {s.of.name} has {dims}"
+                notes = (f"sum it first, as in L = sum[i] {s.of.name}[i]",)
+                raise self.error(ShapeError, message, s.of.span, notes=notes)
+            raise self.error(ParseError, "grad is not supported yet", s.span)
+
+    # ---- extents and inputs ----
+
+    def _extents(self) -> dict[str, Fixed]:
+        return {
+            s.label.name: Fixed(self._value(s.extent, s.span), s.label.span)
+            for s in self.program.statements
+            if isinstance(s, syntax.ExtentDecl)
+        }
+
+    def _value(self, extent: int | syntax.Name, span: Span) -> int:
+        if not isinstance(extent, syntax.Name):
+            return extent
+        if extent.name not in self.scalars:
+            message = f"no scalar of the caller is called {extent.name!r}"
+            notes = nearest(extent.name, self.scalars)
+            raise self.error(UnknownNameError, message, extent.span, notes=notes)
+        value = self.scalars[extent.name]
+        if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < 0:
+            message = f"an extent is a whole number from 0, but {extent.name} is {value!r}"
+            raise self.error(ShapeError, message, span)
+        return int(value)
+
+    def _declared(self, s: syntax.InputDecl, fixed: Mapping[str, Fixed]) -> InputSpec:
+        given = self.given.get(s.name)
+        if given is not None and len(given.shape) != len(s.dims):
+            given = None
+        shape = tuple(
+            self._dim(s.name, dim, fixed, given.shape[n] if given else None) for n, dim in enumerate(s.dims)
+        )
+        if s.dtype is None:
+            return InputSpec(shape, given.dtype if given else dtypes.F32)
+        try:
+            return InputSpec(shape, dtypes.parse(s.dtype))
+        except DtypeError as error:
+            raise self.error(DtypeError, error.message, s.dtype_span, notes=error.notes) from None
+
+    def _dim(self, name: str, dim: syntax.Dim, fixed: Mapping[str, Fixed], given: int | None) -> int:
+        labels = list(labels_in((dim.index,)))
+        shown = syntax.unparse_index(dim.index)
+        known = None
+        if all(label.name in fixed for label in labels):
+            known = prod(fixed[label.name].extent for label in labels)
+        if dim.extent is None:
+            extent = known if known is not None else given
+            if extent is None:
+                message = f"the extent of {shown} in the input {name} is not known"
+                notes = (f"write {shown}=… here, or: extent {labels[0].name} = …",)
+                raise self.error(ShapeError, message, dim.span, notes=notes)
+            return extent
+        extent = self._value(dim.extent, dim.span)
+        if known is not None and known != extent:
+            spans = (dim.span, *(fixed[label.name].span for label in labels))
+            message = f"{shown} is {extent} in {name} but {known} by its extent statement"
+            raise self.error(ShapeError, message, *spans)
+        return extent
+
+    # ---- order and outputs ----
+
+    def _ordered(self, reads: Mapping[str, Sequence[Read]]) -> tuple[Define, ...]:
+        left, ordered = dict(self.lines), {}
+        while left:
+            ready = [n for n in left if all(r.name not in left for r in reads[n])]
+            if not ready:
+                raise self._cycle(left, reads)
+            # One at a time, so that lines keep their order as far as possible.
+            ordered[ready[0]] = left.pop(ready[0])
+        return tuple(ordered.values())
+
+    def _cycle(self, left: Mapping[str, Define], reads: Mapping[str, Sequence[Read]]) -> EinsummableError:
+        chain: list[Read] = []
+        name = next(iter(left))
+        while name not in [r.name for r in chain]:
+            chain.append(next(r for r in reads[name] if r.name in left))
+            name = chain[-1].name
+        start = [r.name for r in chain].index(name) + 1
+        cycle = chain[start:] or chain[-1:]
+        names = [r.name for r in cycle]
+        if len(names) == 1:
+            message = f"{names[0]} is defined by itself"
+            notes = ("give the result a name of its own",)
+        else:
+            needs = [f"{a} needs {b}" for a, b in zip([names[-1], *names[:-1]], names, strict=True)]
+            message = f"{', '.join(needs[:-1])} and {needs[-1]}"
+            notes = ()
+        spans = [left[n].name_span for n in names] + [r.span for r in cycle]
+        return self.error(ParseError, message, *spans, notes=notes)
+
+    def _outputs(self, used: AbstractSet[str]) -> tuple[str, ...]:
+        asked = [n for s in self.program.statements if isinstance(s, syntax.OutputDecl) for n in s.names]
+        for name in asked:
+            if name.name not in self.lines:
+                message = f"no line defines {name.name!r}, so it is no result"
+                notes = nearest(name.name, self.lines)
+                raise self.error(UnknownNameError, message, name.span, notes=notes)
+        if asked:
+            return tuple(dict.fromkeys(name.name for name in asked))
+        return tuple(name for name in self.lines if name not in used)
+
+
+def _ref_reads(ref: syntax.Ref) -> Iterator[Read]:
+    yield Read(ref.name, Span(ref.span.start, ref.span.start + len(ref.name)), indexed=True)
+    for index in ref.indices:
+        if isinstance(index, syntax.GatherIndex):
+            yield from _ref_reads(index.ref)

@@ -1,0 +1,209 @@
+"""The right side of a line with every name resolved: what the graph's nodes are cut out of.
+
+Contract: `Terms` holds the terms of one line, each distinct one once, in an order in which a term's parts
+come first.  So equal subexpressions are one term, macros are gone, and every later pass is a loop.  Each
+term knows its free labels, its type, and the place in the text that it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from einsummable import dtypes
+from einsummable.dtypes import ScalarType
+from einsummable.errors import DtypeError, ShapeError, Span
+from einsummable.scalar import FUNCTIONS, INFIX, aggregate_dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A scalar of the caller's scope, read when the program runs."""
+
+    name: str
+
+
+#: What may index a dimension: labels (several are a group), a position, or a scalar that holds one.
+Index = tuple[str, ...] | int | Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """An element of a tensor."""
+
+    tensor: str
+    index: tuple[Index, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelValue:
+    """The value of a label."""
+
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number, as Python's ``repr``."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The extent of a label."""
+
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A row of `scalar.FUNCTIONS` of other terms."""
+
+    fn: str
+    args: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """An aggregate of another term over labels that are free in it."""
+
+    kind: str
+    labels: tuple[str, ...]
+    body: int
+
+
+Term = Element | LabelValue | Literal | Scalar | Extent | Apply | Reduce
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a term comes from: a span of the program's text, and the macro it was expanded from there."""
+
+    span: Span
+    macro: str = ""
+
+
+def labels_of(index: Sequence[Index]) -> tuple[str, ...]:
+    """Return the labels in `index`, each once, in order."""
+    return tuple(dict.fromkeys(label for part in index if isinstance(part, tuple) for label in part))
+
+
+def parts_of(term: Term) -> tuple[int, ...]:
+    """Return the terms that `term` is made of."""
+    match term:
+        case Apply(args=args):
+            return args
+        case Reduce(body=body):
+            return (body,)
+        case _:
+            return ()
+
+
+class Terms:
+    """The terms of one line; the methods append one and return its number."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.terms: list[Term] = []
+        self.types: list[ScalarType] = []
+        self.labels: list[tuple[str, ...]] = []
+        self.places: list[Place] = []
+        self._ids: dict[Term, int] = {}
+
+    def __getitem__(self, i: int) -> Term:
+        return self.terms[i]
+
+    def _add(self, term: Term, type_: ScalarType, labels: tuple[str, ...], place: Place) -> int:
+        if term not in self._ids:
+            self._ids[term] = len(self.terms)
+            self.terms.append(term)
+            self.types.append(type_)
+            self.labels.append(labels)
+            self.places.append(place)
+        return self._ids[term]
+
+    def element(self, tensor: str, index: tuple[Index, ...], dtype: np.dtype, place: Place) -> int:
+        """Append an element of a tensor of `dtype`."""
+        return self._add(Element(tensor, index), ScalarType(dtype), labels_of(index), place)
+
+    def label_value(self, label: str, place: Place) -> int:
+        """Append the value of a label."""
+        return self._add(LabelValue(label), dtypes.WEAK_INT, (label,), place)
+
+    def literal(self, value: complex, place: Place) -> int:
+        """Append a number."""
+        return self._add(Literal(repr(value)), dtypes.of_value(value), (), place)
+
+    def scalar(self, name: str, type_: ScalarType, place: Place) -> int:
+        """Append a scalar of the caller's scope."""
+        return self._add(Scalar(name), type_, (), place)
+
+    def extent(self, label: str, place: Place) -> int:
+        """Append the extent of a label."""
+        return self._add(Extent(label), dtypes.WEAK_INT, (), place)
+
+    def apply(self, fn: str, args: Sequence[int], place: Place) -> int:
+        """Append a function of other terms; raise `DtypeError` where it has no meaning for them."""
+        try:
+            _, type_ = FUNCTIONS[fn].rule(fn, [self.types[a] for a in args])
+        except DtypeError as error:
+            shown = INFIX[fn][0] if fn in INFIX else fn
+            raise self._dtype_error(error, fn, shown, args, place) from None
+        labels = tuple(dict.fromkeys(label for a in args for label in self.labels[a]))
+        return self._add(Apply(fn, tuple(args)), type_, labels, place)
+
+    def reduce(self, kind: str, labels: Sequence[str], body: int, place: Place) -> int:
+        """Append an aggregate.
+
+        Raises
+        ------
+        ShapeError
+            `body` lacks one of `labels`.
+        DtypeError
+            The aggregate has no meaning for `body`.
+        """
+        lacking = [label for label in labels if label not in self.labels[body]]
+        if lacking:
+            shown = ", ".join(map(repr, lacking))
+            raise ShapeError(
+                f"{kind}[{','.join(labels)}] runs over {shown}, which what follows it lacks",
+                text=self.text,
+                spans=(place.span,),
+                notes=_inside(place),
+            )
+        try:
+            dtype = aggregate_dtype(kind, self.types[body].dtype)
+        except DtypeError as error:
+            raise self._dtype_error(error, kind, kind, (body,), place) from None
+        inner = self.terms[body]
+        if isinstance(inner, Reduce) and inner.kind == kind:
+            labels, body = (*labels, *inner.labels), inner.body
+        free = tuple(label for label in self.labels[body] if label not in labels)
+        return self._add(Reduce(kind, tuple(dict.fromkeys(labels)), body), ScalarType(dtype), free, place)
+
+    def _dtype_error(
+        self, error: DtypeError, fn: str, shown: str, args: Sequence[int], place: Place
+    ) -> DtypeError:
+        """Return `error` with the reader's name of `fn` and carets under the operands at fault."""
+        guilty = [a for a in args if dtypes.kind(self.types[a].dtype) == "c"] or list(args)
+        spans = tuple(self.places[a].span for a in guilty) if not place.macro else (place.span,)
+        message = shown + error.message.removeprefix(fn)
+        known = [(self.text[self.places[a].span.start : self.places[a].span.stop], a) for a in guilty]
+        is_dtype = ", ".join(f"{words} is {self.types[a]}" for words, a in known if not place.macro)
+        notes = (*error.notes, *((is_dtype,) if is_dtype else ()), *_inside(place))
+        return DtypeError(message, text=self.text, spans=tuple(dict.fromkeys(spans)), notes=notes)
+
+    def reachable(self, root: int) -> list[int]:
+        """Return the terms that `root` is made of, itself last, parts before what they are parts of."""
+        needed = {root}
+        for i in range(root, -1, -1):
+            if i in needed:
+                needed.update(parts_of(self.terms[i]))
+        return sorted(needed)
+
+
+def _inside(place: Place) -> tuple[str, ...]:
+    return (f"inside the macro {place.macro}",) if place.macro else ()
