@@ -6,7 +6,9 @@ the one that moves the fewest bytes.  It is deterministic.  Tensors that already
 One node at a time, with all others where they are: what each call would find on each site (blocks held there
 or brought there for another node, readers of its result that are there) is a matrix of bytes saved, and the
 best sharing out is an assignment problem.  Nodes are visited forwards, then backwards and forwards again
-while that changes anything.  More calls than sites are first put into groups that share the most.
+while that changes anything.  More calls than sites are first put into groups that share the most.  A block
+with partial results on several sites is finished in as many pieces as there are sites, one on each
+(reduce-scatter), cut the way its readers cut it, unless the pieces are small or its readers want it whole.
 """
 
 from __future__ import annotations
@@ -21,28 +23,42 @@ from einsummable.errors import PlanError
 from einsummable.graph import Input
 from einsummable.planner.cost import flops
 from einsummable.planner.grouping import groups
-from einsummable.planner.partition import cut
-from einsummable.planner.plan import Layout, Placement, Plan, out_edges
+from einsummable.planner.plan import Layout, Placement, Plan, grid_edges, out_edges, out_parts
 from einsummable.planner.reads import (
     NOTHING,
+    Edges,
     Entries,
+    Hosts,
     Reads,
     block_bytes,
+    concatenate,
     join,
+    largest,
     merge,
     needs,
     reads,
     reads_of_blocks,
+    refined,
+    scatters,
     shared,
 )
 
 #: Sweeps over the graph after the first.
 SWEEPS = 4
+#: A block is not scattered into pieces smaller than this for evenness alone.
+PIECE_BYTES = 1 << 16
 #: Weighs evenness against bytes: it only ever decides between equals.
 TIE = 1e-6
 
 
-def place(plan: Plan, sites: int, layouts: Mapping[str, Layout] | None = None) -> Placement:
+def place(
+    plan: Plan,
+    sites: int,
+    layouts: Mapping[str, Layout] | None = None,
+    *,
+    hosts: Sequence[int] | None = None,
+    near: float = 0.1,
+) -> Placement:
     """Return sites for all kernel calls and blocks of `plan`.
 
     Parameters
@@ -51,21 +67,30 @@ def place(plan: Plan, sites: int, layouts: Mapping[str, Layout] | None = None) -
         How many there are.
     layouts
         Of inputs that already live on sites, by name; other inputs are homed where they are used.
+    hosts
+        The host of every site, where some share one.
+    near
+        What a byte costs that moves between sites of one host, where one between hosts costs 1.
 
     Raises
     ------
     PlanError
-        There is no site, or a layout does not fit its input.
+        There is no site, a site has no host, or a layout does not fit its input.
     """
     if sites < 1:
         raise PlanError(f"a program cannot be placed on {sites} sites")
-    placer = _Placer(plan, sites, layouts or {})
+    if hosts is not None and len(hosts) != sites:
+        raise PlanError(f"hosts are given for {len(hosts)} sites, there are {sites}")
     order = [i for i, node in enumerate(plan.graph.nodes) if not isinstance(node, Input)]
-    placer.sweep(order)
-    for k in range(SWEEPS):
-        if not placer.sweep(order if k % 2 else order[::-1]):
-            break
-    placement = Placement(sites, *placer.result())
+    tried = []
+    # What is seeded first has no neighbours to go by, so it matters where that is.
+    for first in (order, order[::-1]):
+        placer = _Placer(plan, sites, layouts or {}, hosts, near)
+        for k in range(SWEEPS):
+            if not placer.sweep(first if k % 2 == 0 else first[::-1]):
+                break
+        tried.append((placer.moved(), placer))
+    placement = min(tried, key=lambda pair: pair[0])[1].placement()
     placement.check(plan)
     return placement
 
@@ -73,34 +98,50 @@ def place(plan: Plan, sites: int, layouts: Mapping[str, Layout] | None = None) -
 class _Placer:
     """The placement while it grows: `calls[i]` and `held[i]` are None until node i is placed."""
 
-    def __init__(self, plan: Plan, sites: int, layouts: Mapping[str, Layout]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        sites: int,
+        layouts: Mapping[str, Layout],
+        hosts: Sequence[int] | None,
+        near: float,
+    ) -> None:
         self.plan, self.sites, self.nodes = plan, sites, plan.graph.nodes
+        self.hosts, self.near = Hosts.of(hosts), near
         self.calls: list[np.ndarray | None] = [None] * len(self.nodes)
         self.held: list[np.ndarray | None] = [None] * len(self.nodes)
+        self.scatter: list[tuple[int, ...]] = [()] * len(self.nodes)
         self.edges = [out_edges(n, cuts) for n, cuts in zip(self.nodes, plan.partitions, strict=True)]
         self.fixed = {i for i, n in enumerate(self.nodes) if isinstance(n, Input) and n.name in layouts}
         for i in self.fixed:
             node, layout = self.nodes[i], layouts[self.nodes[i].name]
             layout.check(node, sites)
-            self.edges[i] = [
-                (0, *(b for _, b in cut(*dim))) for dim in zip(node.shape, layout.parts, strict=True)
-            ]
+            self.edges[i] = grid_edges(node.shape, layout.parts)
             self.held[i] = np.array(layout.sites, np.int64)
-        self.reads: list[list[Reads]] = []
-        self.readers: list[list[tuple[int, Reads]]] = [[] for _ in self.nodes]
-        for i, (node, cuts) in enumerate(zip(self.nodes, plan.partitions, strict=True)):
-            self.reads.append(
-                [
-                    reads(node, cuts, k, self.edges[j], self.nodes[j].dtype.itemsize)
-                    for k, j in enumerate(node.inputs)
-                ]
-            )
-            for j, r in zip(node.inputs, self.reads[i], strict=True):
-                self.readers[j].append((i, r))
+        self.readers: list[list[tuple[int, int]]] = [[] for _ in self.nodes]
+        for i, node in enumerate(self.nodes):
+            for k, j in enumerate(node.inputs):
+                self.readers[j].append((i, k))
+        self.reads = [[self.read(i, k) for k in range(len(node.inputs))] for i, node in enumerate(self.nodes)]
         self.work = [flops(n) / cuts.blocks for n, cuts in zip(self.nodes, plan.partitions, strict=True)]
         self.load = np.zeros(sites)
         self.dirty = set(range(len(self.nodes)))
         self.solved: dict[tuple, np.ndarray] = {}
+
+    def read(self, i: int, k: int, edges: Edges | None = None) -> Reads:
+        """Return what node `i` reads of its input `k`, held in blocks with borders `edges`."""
+        node = self.nodes[i]
+        j = node.inputs[k]
+        return reads(node, self.plan.partitions[i], k, edges or self.edges[j], self.nodes[j].dtype.itemsize)
+
+    def sizes(self, i: int) -> np.ndarray:
+        """Return the bytes of every block that node `i` is held in."""
+        return block_bytes(self.edges[i], self.nodes[i].dtype.itemsize)
+
+    def each(self, i: int) -> int:
+        """Return how many calls of node `i` contribute to one block."""
+        cuts = self.plan.partitions[i]
+        return cuts.blocks // prod(out_parts(self.nodes[i], cuts))
 
     def sweep(self, order: Sequence[int]) -> bool:
         """Place every node of `order` whose neighbours moved; return whether any node moved."""
@@ -109,13 +150,14 @@ class _Placer:
             if i not in self.dirty:
                 continue
             self.dirty.discard(i)
-            old = self.calls[i]
+            old, held, scatter = self.calls[i], self.held[i], self.scatter[i]
             if old is not None:
                 self.load -= self.work[i] * np.bincount(old, minlength=self.sites)
             self.calls[i] = self.assign(i, old)
             self.load += self.work[i] * np.bincount(self.calls[i], minlength=self.sites)
-            held, self.held[i] = self.held[i], self.finishers(i)
-            if old is None or not (np.array_equal(old, self.calls[i]) and np.array_equal(held, self.held[i])):
+            self.finish(i)
+            same = scatter == self.scatter[i] and np.array_equal(held, self.held[i])
+            if old is None or not (same and np.array_equal(old, self.calls[i])):
                 moved = True
                 self.dirty.update(c for j in (i, *self.nodes[i].inputs) for c, _ in self.readers[j] if c != i)
                 self.dirty.update(self.nodes[i].inputs)
@@ -126,46 +168,62 @@ class _Placer:
     def assign(self, i: int, old: np.ndarray | None) -> np.ndarray:
         """Return the best sites for the calls of node `i`, `old` unless others are better."""
         here = [self.present(j, i) for j in self.nodes[i].inputs]
-        found = [join(r, there) for r, there in zip(self.reads[i], here, strict=True)] + [self.ahead(i)]
-        entries = tuple(np.concatenate(column) for column in zip(*found, strict=True))
+        ahead = self.ahead(i)
+        entries = concatenate(
+            [self.near_or_there(r, there) for r, there in zip(self.reads[i], here, strict=True)] + [ahead]
+        )
         count, scale = self.plan.partitions[i].blocks, float(entries[2].max(initial=1.0))
+        tried = [] if old is None else [old]
         if count <= self.sites:
-            tried = [self.solve(count, entries, scale)]
+            tried.append(self.solve(count, entries, scale))
         else:
             call, site, saved = entries
             group = groups(self.nodes[i], self.plan.partitions[i], self.sites)
-            tried = [self.solve(self.sites, (group[call], site, saved), scale)[group]]
+            tried.append(self.solve(self.sites, (group[call], site, saved), scale)[group])
             if len(saved):
                 tried.append(self.solve(count, entries, scale))
-        tried = tried if old is None else [old, *tried]
-        costs = [self.cost(i, calls, here, entries) for calls in tried]
+        costs = [self.cost(i, calls, here, ahead, entries) for calls in tried]
         return next(c for c, cost in zip(tried, costs, strict=True) if cost <= min(costs) + TIE * scale)
 
     def present(self, j: int, without: int) -> Entries:
         """Return what is on which site of node `j`, or will be for the sake of others than `without`."""
         found = []
         if self.held[j] is not None:
-            sizes = block_bytes(self.edges[j], self.nodes[j].dtype.itemsize)
+            sizes = self.sizes(j)
             found.append((np.arange(len(sizes)), self.held[j], sizes))
-        for c, r in self.readers[j]:
-            if c != without and self.calls[c] is not None:
-                found.append(needs(r, self.calls[c], self.sites))
-        return found[0] if len(found) == 1 else merge(found, self.sites)
+        found += [self.needs(c, k) for c, k in self.readers[j] if c != without and self.calls[c] is not None]
+        return merge(found, self.sites)
+
+    def needs(self, c: int, k: int, r: Reads | None = None) -> Entries:
+        """Return what node `c`, which is placed, needs of its input `k` on every site."""
+        return needs(r or self.reads[c][k], self.calls[c], self.sites)
+
+    def near_or_there(self, r: Reads, there: Entries) -> Entries:
+        """Return the bytes that each call saves on each site, since they are there or on the same host."""
+        if self.hosts is None:
+            return join(r, there)
+        row, site, saved = join(r, there)
+        by_host = join(r, self.hosts.merge(there))
+        return concatenate([(row, site, saved * self.near), self.hosts.spread(by_host, 1 - self.near)])
 
     def ahead(self, i: int) -> Entries:
         """Return what readers of node `i` save if its calls are where they are."""
         found, each = [NOTHING], self.each(i)
-        for c, r in self.readers[i]:
+        cuts = self.plan.partitions[i]
+        parts = out_parts(self.nodes[i], cuts)
+        inside = refined(parts, self.scatter[i] or parts)
+        share = len(inside) / cuts.blocks  # of the calls of a block, how many finish a piece of it
+        for c, k in self.readers[i]:
             if self.calls[c] is not None:
-                block, site, wanted = needs(r, self.calls[c], self.sites)
-                # Any call of a block may be the one that finishes it.
-                call = (block[:, None] * each + np.arange(each)).ravel()
-                found.append((call, np.repeat(site, each), np.repeat(wanted / each, each)))
-        return tuple(np.concatenate(column) for column in zip(*found, strict=True))
-
-    def each(self, i: int) -> int:
-        """Return how many calls of node `i` contribute to one block."""
-        return self.plan.partitions[i].blocks // prod(len(e) - 1 for e in self.edges[i])
+                block, site, wanted = self.needs(c, k)
+                call = (inside[block][:, None] * each + np.arange(each)).ravel()
+                found.append((call, np.repeat(site, each), np.repeat(wanted * share, each)))
+        ahead = concatenate(found)
+        if self.hosts is None:
+            return ahead
+        call, site, saved = ahead
+        host = (call, self.hosts.host[site], saved)
+        return concatenate([(call, site, saved * self.near), self.hosts.spread(host, 1 - self.near)])
 
     def solve(self, rows: int, entries: Entries, scale: float) -> np.ndarray:
         """Return the site for each row that saves most, rows being shared out evenly."""
@@ -175,40 +233,111 @@ class _Placer:
             self.solved[key] = _share_out(rows, ceil(rows / self.sites), entries, load, scale)
         return self.solved[key]
 
-    def cost(self, i: int, calls: np.ndarray, here: list[Entries], entries: Entries) -> float:
+    def cost(
+        self, i: int, calls: np.ndarray, here: Sequence[Entries], ahead: Entries, entries: Entries
+    ) -> float:
         """Return the bytes that node `i` moves with its calls there, up to a constant."""
+        call, site, saved = entries if len(calls) <= self.sites else ahead
+        total = -float(saved[site == calls[call]].sum())
         if len(calls) <= self.sites:
-            call, site, saved = entries
-            return -float(saved[site == calls[call]].sum())
-        total = 0.0
+            return total
         for r, there in zip(self.reads[i], here, strict=True):
             wanted = needs(r, calls, self.sites)
             total += float(wanted[2].sum()) - shared(wanted, there, self.sites)
-        call, site, saved = self.ahead(i)
-        total -= float(saved[site == calls[call]].sum())
-        if self.each(i) > 1:
-            sizes = block_bytes(self.edges[i], self.nodes[i].dtype.itemsize)
-            partials = np.unique(np.arange(len(calls)) // self.each(i) * self.sites + calls)
-            total += float(sizes[partials // self.sites].sum())
+        return total + self.partials(i, calls)
+
+    def partials(self, i: int, calls: np.ndarray) -> float:
+        """Return the bytes of partial results of node `i` that travel."""
+        node, each = self.nodes[i], self.each(i)
+        if each == 1:
+            return 0.0
+        sizes = block_bytes(out_edges(node, self.plan.partitions[i]), node.dtype.itemsize)
+        block = np.unique(np.arange(len(calls)) // each * self.sites + calls) // self.sites
+        return float(sizes[block].sum() - sizes.sum())
+
+    # ----------------------------------------------------------------------------------- blocks
+
+    def finish(self, i: int) -> None:
+        """Choose how the blocks of node `i` are cut when they are finished, and on which sites."""
+        node, calls = self.nodes[i], self.calls[i].reshape(-1, self.each(i))
+        if calls.shape[1] == 1:
+            self.held[i] = calls[:, 0]
+            return
+        parts = out_parts(node, self.plan.partitions[i])
+        ways = min(len(set(row)) for row in calls.tolist())
+        best = None
+        for finer in dict.fromkeys([parts, *scatters(parts, node.shape, ways)]):
+            edges = grid_edges(node.shape, finer)
+            seen = [(c, k, self.read(c, k, edges)) for c, k in self.readers[i]]
+            wanted = [self.needs(c, k, r) for c, k, r in seen if self.calls[c] is not None]
+            homes, used = self.homes(calls, refined(parts, finer), concatenate([NOTHING, *wanted]))
+            least = float(block_bytes(edges, node.dtype.itemsize).min(initial=np.inf))
+            entries = sum(len(r.call) for _, _, r in seen)
+            # Bytes first; then few transfers; then evenness, where that is worth a message.
+            rank = (round(used), -entries, (1 if least >= PIECE_BYTES else -1) * len(homes), finer)
+            if best is None or rank > best[0]:
+                best = (rank, finer, edges, homes, seen)
+        _, finer, self.edges[i], self.held[i], seen = best
+        self.scatter[i] = () if finer == parts else finer
+        for c, k, r in seen:
+            self.reads[c][k] = r
+
+    def homes(self, calls: np.ndarray, inside: np.ndarray, wanted: Entries) -> tuple[np.ndarray, float]:
+        """Return the site that finishes each piece, of those with a part of its block, and the bytes used there.
+
+        Parameters
+        ----------
+        calls
+            For each block the sites of its calls.
+        inside
+            For each piece its block.
+        """
+        piece, site, size = wanted
+        there = calls[inside[piece]]
+        used = np.zeros((len(inside), calls.shape[1]))
+        np.add.at(
+            used, piece, (there == site[:, None]) * (size * (1 if self.hosts is None else self.near))[:, None]
+        )
+        if self.hosts is not None:
+            same = self.hosts.host[there] == self.hosts.host[site][:, None]
+            np.add.at(used, piece, same * (size * (1 - self.near))[:, None])
+        # Among equals the calls take turns, so that no site ends with more than its share.
+        turn = (np.arange(len(inside)) + inside) % calls.shape[1]
+        value = used + TIE * (np.arange(calls.shape[1]) == turn[:, None])
+        if len(inside) == len(calls):
+            chosen = value.argmax(axis=1)
+        else:
+            chosen = np.zeros(len(inside), np.int64)
+            for block in range(len(calls)):
+                rows = np.flatnonzero(inside == block)
+                chosen[rows] = linear_sum_assignment(value[rows], maximize=True)[1]
+        rows = np.arange(len(inside))
+        return calls[inside, chosen], float(used[rows, chosen].sum())
+
+    def moved(self) -> float:
+        """Return the bytes that move between sites (inside a host they count less)."""
+        total = 0.0
+        for j in range(len(self.nodes)):
+            wanted = merge([self.needs(c, k) for c, k in self.readers[j]], self.sites)
+            if self.held[j] is None:
+                # The home of a free input will be a site that reads it.
+                total += float(wanted[2].sum()) - float(largest(wanted, len(self.sizes(j))).sum())
+                continue
+            total += self.distance(wanted, self.held[j][wanted[0]])
+            total += 0.0 if self.calls[j] is None else self.partials(j, self.calls[j])
         return total
 
-    def finishers(self, i: int) -> np.ndarray:
-        """Return the site that finishes each block of node `i`: the one with a part of it that uses it most."""
-        blocks = self.calls[i].reshape(-1, self.each(i))
-        if blocks.shape[1] == 1:
-            return blocks[:, 0]
-        used = np.zeros(blocks.shape)
-        for c, r in self.readers[i]:
-            if self.calls[c] is not None:
-                block, site, wanted = needs(r, self.calls[c], self.sites)
-                used += _at(blocks, block, site, wanted)
-        # Among equals the calls take turns, so that no site ends with more than its share.
-        used += TIE * (np.arange(blocks.shape[1]) == np.arange(len(blocks))[:, None] % blocks.shape[1])
-        return blocks[np.arange(len(blocks)), used.argmax(axis=1)]
+    def distance(self, wanted: Entries, source: np.ndarray) -> float:
+        """Return the bytes of `wanted` that move when they come from the sites `source`."""
+        _, site, size = wanted
+        weight = (site != source).astype(float)
+        if self.hosts is not None:
+            weight[(self.hosts.host[site] == self.hosts.host[source]) & (site != source)] = self.near
+        return float((size * weight).sum())
 
     # ----------------------------------------------------------------------------------- inputs
 
-    def result(self) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
+    def placement(self) -> Placement:
         """Return the sites of all calls and the homes of all blocks, inputs last of all."""
         stored = np.zeros(self.sites)
         for i, node in enumerate(self.nodes):
@@ -219,12 +348,13 @@ class _Placer:
             home if sites is None else tuple(sites.tolist())
             for sites, home in zip(self.calls, homes, strict=True)
         )
-        return calls, homes
+        scatter = tuple(self.scatter) if any(self.scatter) else ()
+        return Placement(self.sites, calls, homes, scatter)
 
     def home(self, i: int, stored: np.ndarray) -> np.ndarray:
         """Return sites for the blocks of a free input: where they are used, shared out evenly."""
         wanted = self.present(i, -1)
-        sizes = block_bytes(self.edges[i], self.nodes[i].dtype.itemsize)
+        sizes = self.sizes(i)
         slots = ceil(len(sizes) / max(len(np.unique(wanted[1])), 1))
         homes = _share_out(len(sizes), slots, wanted, stored, float(wanted[2].max(initial=1.0)))
         stored += np.bincount(homes, sizes, self.sites)
@@ -249,11 +379,3 @@ def _share_out(rows: int, slots: int, entries: Entries, load: np.ndarray, scale:
     gain -= TIE * scale * load / max(load.max(), 1.0)
     gain = np.concatenate([gain - 2 * TIE * scale * k for k in range(slots)], axis=1)
     return linear_sum_assignment(gain, maximize=True)[1] % sites
-
-
-def _at(sites: np.ndarray, block: np.ndarray, site: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return for each entry of `sites` (by block) the bytes of that block wanted there."""
-    found = np.zeros(sites.shape)
-    here = sites[block] == site[:, None]
-    np.add.at(found, block, here * wanted[:, None])
-    return found

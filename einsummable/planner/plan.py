@@ -9,6 +9,7 @@ contribute to one block.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from math import prod
@@ -57,6 +58,11 @@ class Plan:
 def out_parts(node: Node, partition: Partition) -> tuple[int, ...]:
     """Return how many parts each dimension of the output of `node` has."""
     return tuple(partition[label] if label else 1 for label in node.out)
+
+
+def grid_edges(shape: Sequence[int], parts: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return the borders of near-equal blocks of a tensor of `shape`: a start and every block's stop."""
+    return [(0, *(stop for _, stop in cut(n, k))) for n, k in zip(shape, parts, strict=True)]
 
 
 def out_edges(node: Node, partition: Partition) -> list[tuple[int, ...]]:
@@ -118,8 +124,7 @@ class Placement:
         node = plan.graph.nodes[i]
         if not (self.scatter and self.scatter[i]):
             return out_edges(node, plan.partitions[i])
-        cuts = [cut(n, parts) for n, parts in zip(node.shape, self.scatter[i], strict=True)]
-        return [(0, *(stop for _, stop in c)) for c in cuts]
+        return grid_edges(node.shape, self.scatter[i])
 
     def check(self, plan: Plan) -> None:
         """Raise `PlanError` unless every call and block of `plan` has a site that exists."""

@@ -139,7 +139,77 @@ def join(r: Reads, there: Entries) -> Entries:
     return r.call[entry], site[hit], np.minimum(r.bytes[entry], size[hit])
 
 
+def largest(entries: Entries, blocks: int) -> np.ndarray:
+    """Return for each block the largest of its entries."""
+    found = np.zeros(blocks)
+    np.maximum.at(found, entries[0], entries[2])
+    return found
+
+
 def shared(a: Entries, b: Entries, sites: int) -> float:
     """Return the bytes of `a` that `b` has too; both are merged."""
     _, left, right = np.intersect1d(a[0] * sites + a[1], b[0] * sites + b[1], True, return_indices=True)
     return float(np.minimum(a[2][left], b[2][right]).sum())
+
+
+def concatenate(parts: Sequence[Entries]) -> Entries:
+    """Return all of `parts`, at least one."""
+    return parts[0] if len(parts) == 1 else tuple(np.concatenate(c) for c in zip(*parts, strict=True))
+
+
+# --------------------------------------------------------------------------------------- hosts
+
+
+@dataclass(frozen=True, eq=False)
+class Hosts:
+    """The host of every site, and the sites of every host: as many in each, short ones padded with -1."""
+
+    host: np.ndarray
+    members: np.ndarray
+
+    @classmethod
+    def of(cls, hosts: Sequence[int] | None) -> Hosts | None:
+        """Return the hosts, None where every site has its own."""
+        if hosts is None or len(set(hosts)) == len(hosts):
+            return None
+        host = np.unique(np.asarray(hosts), return_inverse=True)[1]
+        members = [np.flatnonzero(host == h) for h in range(host.max() + 1)]
+        width = max(map(len, members))
+        return cls(host, np.array([np.pad(m, (0, width - len(m)), constant_values=-1) for m in members]))
+
+    def merge(self, entries: Entries) -> Entries:
+        """Return what is on each host, of what is there several times the largest."""
+        block, site, size = entries
+        return merge([(block, self.host[site], size)], len(self.members))
+
+    def spread(self, entries: Entries, weight: float) -> Entries:
+        """Return entries by host as entries for every site of it, weighed."""
+        row, host, size = entries
+        sites = self.members[host]
+        keep = sites.ravel() >= 0
+        width = sites.shape[1]
+        return np.repeat(row, width)[keep], sites.ravel()[keep], np.repeat(size * weight, width)[keep]
+
+
+# ------------------------------------------------------------------------------------- scatter
+
+
+def scatters(parts: tuple[int, ...], shape: tuple[int, ...], ways: int) -> list[tuple[int, ...]]:
+    """Return the parts that cut each block of a tensor in `parts` into `ways` pieces, that exist."""
+    if not parts:
+        return [()] if ways == 1 else []
+    return [
+        (parts[0] * k, *rest)
+        for k in range(1, ways + 1)
+        if ways % k == 0 and parts[0] * k <= max(shape[0], 1)
+        for rest in scatters(parts[1:], shape[1:], ways // k)
+    ]
+
+
+def refined(parts: tuple[int, ...], finer: tuple[int, ...]) -> np.ndarray:
+    """Return for every block of a tensor in `finer` parts the block of one in `parts` that it lies in."""
+    if not parts:
+        return np.zeros(1, np.int64)
+    index = np.unravel_index(np.arange(prod(finer)), finer)
+    coarse = [i // (k // m) for i, k, m in zip(index, finer, parts, strict=True)]
+    return np.ravel_multi_index(coarse, parts)

@@ -17,7 +17,7 @@ from math import prod
 import numpy as np
 
 from einsummable.graph import Box, box_shape
-from einsummable.planner.partition import cut
+from einsummable.planner.plan import grid_edges
 
 #: Part of a block that a box touches: the block, the part in the block's coordinates, and in the box's own.
 Piece = tuple[int, Box, Box]
@@ -34,7 +34,7 @@ class Grid:
     @classmethod
     def of(cls, shape: Sequence[int], parts: Sequence[int]) -> Grid:
         """Return the grid of near-equal blocks, `parts` in each dimension."""
-        return cls([[0, *(stop for _, stop in cut(n, k))] for n, k in zip(shape, parts, strict=True)])
+        return cls(grid_edges(shape, parts))
 
     def box(self, block: int) -> Box:
         """Return the box that `block` covers."""
