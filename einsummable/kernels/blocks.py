@@ -11,17 +11,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
 
 from einsummable import dtypes
 from einsummable.dtypes import ScalarType
-from einsummable.graph import EinGraph, Einsummable, Node, Origin, Select
+from einsummable.errors import EinsummableError, ShapeError
+from einsummable.graph import (
+    EinGraph,
+    Einsummable,
+    Input,
+    Node,
+    Origin,
+    Position,
+    Reshape,
+    Select,
+    box_shape,
+)
+from einsummable.kernels.contraction import contraction
+from einsummable.kernels.fused import fused
 from einsummable.scalar import AGGREGATES
 
 #: ``kernel(blocks, first index of each label, scalars) -> block``
 Kernel: TypeAlias = Callable[[Sequence[np.ndarray], tuple[int, ...], Mapping[str, np.generic]], np.ndarray]
+
+#: Multiplications in one product of matrices below which GEMM's own overhead dominates.
+_TINY = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +65,51 @@ class Call:
         return cls(bare, args, tuple(p for p in graph.param_types if p[0] in reads))
 
 
+@lru_cache(maxsize=4096)
 def prepare(call: Call, shape: tuple[int, ...]) -> Kernel:
     """Return the kernel of `call` for a block of the iteration space with extents `shape`."""
-    raise NotImplementedError
+    node = call.node
+    match node:
+        case Einsummable():
+            if _is_product(node, shape):
+                return contraction(node, call.args, shape)
+            return fused(node, call.args, call.params, shape)
+        case Reshape():
+            result = box_shape(node.out_box(tuple((0, n) for n in shape)))
+            return lambda blocks, _at, _params: blocks[0].reshape(result)
+        case Select():
+            return _selection(node)
+        case Input():
+            raise EinsummableError(f"an input named {node.name!r} is not computed")
+
+
+def _is_product(node: Einsummable, shape: tuple[int, ...]) -> bool:
+    """Return whether `node` is best computed as matrix products."""
+    if not node.is_contraction or 0 in shape:
+        return False
+    read = {label for labels in node.labels for label in labels}
+    extent = {label: n for (label, _), n in zip(node.space, shape, strict=True)}
+    if read != extent.keys():
+        return False
+    shared = set(node.labels[0]) & set(node.labels[1]) & set(node.out)
+    each = prod(n for label, n in extent.items() if label not in shared)
+    # A call of GEMM for each of many tiny matrices costs more than the elements do.
+    return each >= _TINY or each * _TINY >= prod(shape)
+
+
+def _selection(node: Select) -> Kernel:
+    """Return the view that the positions make; an index that a scalar gives is checked."""
+
+    def index(p: Position, extent: int, params: Mapping[str, np.generic]) -> slice | int:
+        if p.param is None:
+            return 0 if p.label is None else slice(None, None, p.step)
+        value = int(params[p.param])
+        if not 0 <= value < extent:
+            raise ShapeError(f"the scalar {p.param!r} is {value}, the dimension it indexes has {extent}")
+        return value
+
+    pairs = list(zip(node.positions, node.source_shape, strict=True))
+    return lambda blocks, _at, params: blocks[0][(*[index(p, n, params) for p, n in pairs], ...)]
 
 
 def slice_block(blocks: Sequence[np.ndarray], index: tuple[slice, ...], _params: object = None) -> np.ndarray:
