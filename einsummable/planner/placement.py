@@ -283,7 +283,7 @@ class _Placer:
             self.reads[c][k] = r
 
     def homes(self, calls: np.ndarray, inside: np.ndarray, wanted: Entries) -> tuple[np.ndarray, float]:
-        """Return the site that finishes each piece, of those with a part of its block, and the bytes used there.
+        """Return the site that finishes each piece, one with a part of its block, and the bytes used there.
 
         Parameters
         ----------
@@ -304,13 +304,12 @@ class _Placer:
         # Among equals the calls take turns, so that no site ends with more than its share.
         turn = (np.arange(len(inside)) + inside) % calls.shape[1]
         value = used + TIE * (np.arange(calls.shape[1]) == turn[:, None])
-        if len(inside) == len(calls):
-            chosen = value.argmax(axis=1)
-        else:
-            chosen = np.zeros(len(inside), np.int64)
-            for block in range(len(calls)):
-                rows = np.flatnonzero(inside == block)
-                chosen[rows] = linear_sum_assignment(value[rows], maximize=True)[1]
+        chosen = value.argmax(axis=1)
+        # Where two pieces of a block want the same call, the block's pieces are shared out.
+        taken = np.bincount(inside * calls.shape[1] + chosen, minlength=calls.size).reshape(calls.shape)
+        for block in np.flatnonzero((taken > 1).any(axis=1)):
+            rows = np.flatnonzero(inside == block)
+            chosen[rows] = linear_sum_assignment(value[rows], maximize=True)[1]
         rows = np.arange(len(inside))
         return calls[inside, chosen], float(used[rows, chosen].sum())
 

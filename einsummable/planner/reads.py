@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from einsummable.graph import Node
+from einsummable.graph import Einsummable, Node
 from einsummable.planner.cost import in_labels
 from einsummable.planner.partition import Partition, cut
 
@@ -37,15 +37,19 @@ class Reads:
 def reads(node: Node, partition: Partition, k: int, edges: Sequence[Sequence[int]], itemsize: int) -> Reads:
     """Return what the calls of `node` read of its input `k`, which is held in blocks with borders `edges`."""
     cuts = [cut(n, parts) for (_, n), parts in zip(node.space, partition.parts, strict=True)]
-    # One label cuts each dimension: along the diagonal of all labels every range of each is seen.
-    boxes = [
-        node.in_box(k, tuple(c[min(i, len(c) - 1)] for c in cuts))
-        for i in range(max(partition.parts, default=1))
-    ]
-    dims = []
-    for d, label in enumerate(in_labels(node, k)):
-        at = partition.labels.index(label) if label else -1
-        dims.append((at, tuple(box[d] for box in boxes[: partition.parts[at] if label else 1])))
+    where = {label: d for d, label in enumerate(partition.labels)}
+    if isinstance(node, Einsummable):
+        dims = [(where[label], cuts[where[label]]) for label in node.labels[k]]
+    else:
+        # One label cuts each dimension: along the diagonal of all labels every range of each is seen.
+        boxes = [
+            node.in_box(k, tuple(c[min(i, len(c) - 1)] for c in cuts))
+            for i in range(max(partition.parts, default=1))
+        ]
+        dims = [
+            (where[x], tuple(box[d] for box in boxes[: partition[x]])) if x else (-1, (boxes[0][d],))
+            for d, x in enumerate(in_labels(node, k))
+        ]
     return _reads(partition.parts, tuple(dims), tuple(map(tuple, edges)), itemsize)
 
 
@@ -99,6 +103,11 @@ NOTHING: Entries = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
 
 def block_bytes(edges: Sequence[Sequence[int]], itemsize: int) -> np.ndarray:
     """Return the size of every block."""
+    return _block_bytes(tuple(map(tuple, edges)), itemsize)
+
+
+@lru_cache(maxsize=4096)
+def _block_bytes(edges: Edges, itemsize: int) -> np.ndarray:
     sizes = np.full(1, float(itemsize))
     for border in edges:
         sizes = np.multiply.outer(sizes, np.diff(border)).ravel()
@@ -106,10 +115,13 @@ def block_bytes(edges: Sequence[Sequence[int]], itemsize: int) -> np.ndarray:
 
 
 def needs(r: Reads, sites_of_calls: np.ndarray, sites: int) -> Entries:
-    """Return the bytes of each block that each site reads; what several calls there read counts once."""
+    """Return the bytes of each block that each site reads; what several calls there read counts once.
+
+    Calls that are fewer than the sites are on sites of their own.
+    """
     site = sites_of_calls[r.call]
-    if r.calls <= sites:  # mostly one call a site, so that nothing coincides
-        return merge([(r.block, site, r.bytes)], sites)
+    if r.calls <= sites:  # one call a site, so that nothing coincides
+        return r.block, site, r.bytes
     key, where = np.unique(r.block * sites + site, return_inverse=True)
     # Calls that read different parts of a block add up, to the whole of it at most.
     total = np.minimum(np.bincount(where, r.bytes, len(key)), r.block_bytes[key // sites])
