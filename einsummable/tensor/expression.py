@@ -1,0 +1,313 @@
+"""Lazy expressions: what a `Tensor` refers to, and how an EinGraph is made of them.
+
+Contract: expressions are immutable and compared by identity; each knows its shape and dtype.  `build` walks
+them without recursion, so chains may be of any length, and appends to one builder.  A map that one loop
+alone reads, element for element, is written into that loop: the types of its operations do not change by
+that, so neither do its values.  Contractions stay themselves.  A formula has at most `LONGEST` operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from einsummable import dtypes
+from einsummable.builder import GraphBuilder
+from einsummable.contract import Contraction, append
+from einsummable.errors import ParseError
+from einsummable.graph import EinGraph, Position, Space
+from einsummable.scalar import COPY, Call, ScalarBuilder, ScalarExpr, infer
+from einsummable.tensor.regroup import regroup
+
+#: Operations of a formula written out, shared ones as often as they stand in it.
+LONGEST = 64
+
+Labels: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """A tensor that the caller provides, now (`array`) or when the program runs."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    name: str | None = None
+    array: np.ndarray | None = None
+
+    @property
+    def reads(self) -> tuple[Expression, ...]:
+        """The expressions it is made of: none."""
+        return ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """An einsummable that is no contraction: a map, or a reduction.
+
+    Attributes
+    ----------
+    operands, labels
+        What it reads, and the label of each dimension.
+    out, space
+        Labels of the result; all labels with their extents.
+    """
+
+    operands: tuple[Expression, ...]
+    labels: tuple[Labels, ...]
+    out: Labels
+    space: Space
+    join: ScalarExpr
+    aggregate: str | None
+    dtype: np.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the result."""
+        extents = dict(self.space)
+        return tuple(extents[label] for label in self.out)
+
+    @property
+    def reads(self) -> tuple[Expression, ...]:
+        """The expressions it is made of."""
+        return self.operands
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Product:
+    """A contraction of any number of operands."""
+
+    operands: tuple[Expression, ...]
+    contraction: Contraction
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the result."""
+        return self.contraction.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the result."""
+        return self.contraction.dtype
+
+    @property
+    def reads(self) -> tuple[Expression, ...]:
+        """The expressions it is made of."""
+        return self.operands
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Regroup:
+    """The same elements in the same order under another shape."""
+
+    source: Expression
+    shape: tuple[int, ...]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the result."""
+        return self.source.dtype
+
+    @property
+    def reads(self) -> tuple[Expression, ...]:
+        """The expression it is made of."""
+        return (self.source,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pick:
+    """Part of a tensor: a position for each of its dimensions (see `graph.Select`)."""
+
+    source: Expression
+    positions: tuple[Position, ...]
+    space: Space
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the result."""
+        return tuple(n for _, n in self.space)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the result."""
+        return self.source.dtype
+
+    @property
+    def reads(self) -> tuple[Expression, ...]:
+        """The expression it is made of."""
+        return (self.source,)
+
+
+Expression: TypeAlias = Source | Loop | Product | Regroup | Pick
+
+
+def copy_of(source: Expression) -> Loop:
+    """Return the map that copies `source`."""
+    labels = tuple(f"d{d}" for d in range(len(source.shape)))
+    space = tuple(zip(labels, source.shape, strict=True))
+    return Loop((source,), (labels,), labels, space, COPY, None, source.dtype)
+
+
+def build(outputs: Mapping[str, Expression]) -> tuple[EinGraph, dict[str, np.ndarray]]:
+    """Return the program that computes `outputs`, and the arrays of its inputs as far as they are known.
+
+    Raises
+    ------
+    ParseError
+        Two inputs have one name.
+    """
+    # An input that is also a result is copied, so that no result is the caller's own array.
+    outputs = {name: copy_of(x) if isinstance(x, Source) else x for name, x in outputs.items()}
+    order = _topological(outputs.values())
+    builder = _Builder(order, frozenset(outputs.values()))
+    for expression in order:
+        builder.add(expression)
+    for name, expression in outputs.items():
+        builder.graph.output(name, builder.id_of(expression))
+    return builder.graph.build(), builder.arrays
+
+
+def _topological(roots: object) -> list[Expression]:
+    """Return all that `roots` are made of, operands first, each once."""
+    order: list[Expression] = []
+    seen: set[Expression] = set()
+    for root in roots:
+        stack: list[tuple[Expression, bool]] = [(root, False)]
+        while stack:
+            expression, done = stack.pop()
+            if done:
+                order.append(expression)
+            elif expression not in seen:
+                seen.add(expression)
+                stack.append((expression, True))
+                stack += [(x, False) for x in reversed(expression.reads) if x not in seen]
+    return order
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A map as it will be written: nodes it reads with their labels, and its formula."""
+
+    reads: tuple[tuple[int, Labels], ...]
+    join: ScalarExpr
+
+
+class _Builder:
+    """Appends expressions, given in topological order, to a graph."""
+
+    def __init__(self, order: list[Expression], outputs: frozenset[Expression]) -> None:
+        self.graph = GraphBuilder()
+        self.arrays: dict[str, np.ndarray] = {}
+        self._ids: dict[Expression, int] = {}
+        self._forms: dict[Loop, _Form] = {}  # maps that wait to be written into their reader
+        self._sources: dict[str, Source] = {}
+        self._named = {x.name for x in order if isinstance(x, Source) and x.name is not None}
+        self._readers: dict[Expression, int] = dict.fromkeys(order, 0)
+        for expression in order:
+            for x in set(expression.reads):
+                self._readers[x] += 1
+        for expression in outputs:
+            self._readers[expression] += 2  # a result is a node of its own
+
+    def add(self, expression: Expression) -> None:
+        """Append `expression`, or keep it for its only reader."""
+        match expression:
+            case Source():
+                self._ids[expression] = self._add_source(expression)
+            case Loop():
+                form = self._form(expression)
+                if expression.aggregate is None and self._readers[expression] == 1:
+                    self._forms[expression] = form
+                else:
+                    self._ids[expression] = self._add_loop(expression, form)
+            case Product(operands, contraction):
+                ids = [self.id_of(x) for x in operands]
+                self._ids[expression] = append(self.graph, ids, contraction)
+            case Regroup(source, shape):
+                self._ids[expression] = regroup(self.graph, self.id_of(source), shape)
+            case Pick(source, positions, space):
+                self._ids[expression] = self.graph.select(self.id_of(source), positions, space)
+
+    def id_of(self, expression: Expression) -> int:
+        """Return the node of `expression`, which becomes one if it waited."""
+        if expression not in self._ids:
+            self._ids[expression] = self._add_loop(expression, self._forms.pop(expression))
+        return self._ids[expression]
+
+    def _add_loop(self, loop: Loop, form: _Form) -> int:
+        extents = dict(loop.space)
+        return self.graph.einsummable(loop.out, form.reads, form.join, loop.aggregate, extents=extents)
+
+    def _form(self, loop: Loop) -> _Form:
+        """Return `loop` with the maps that wait for it written into its formula, if it stays short."""
+        form = self._written(loop, self._inlinable(loop))
+        return form if _length(form.join) <= LONGEST else self._written(loop, set())
+
+    def _inlinable(self, loop: Loop) -> set[Expression]:
+        """Return the waiting maps of which `loop` reads every element once."""
+        labels: dict[Expression, set[Labels]] = {}
+        for x, ls in zip(loop.operands, loop.labels, strict=True):
+            labels.setdefault(x, set()).add(ls)
+        everything = {label for label, n in loop.space if n != 1}
+        return {
+            x
+            for x, found in labels.items()
+            if x in self._forms and len(found) == 1 and everything.issubset(*found)
+        }
+
+    def _written(self, loop: Loop, inlined: set[Expression]) -> _Form:
+        b = ScalarBuilder()
+        reads: dict[tuple[int, Labels], int] = {}
+
+        def read(node: int, labels: Labels) -> int:
+            return b.arg(reads.setdefault((node, labels), len(reads)))
+
+        args = []
+        for x, labels in zip(loop.operands, loop.labels, strict=True):
+            if x in inlined:
+                form = self._forms[x]
+                new = dict(zip(x.out, labels, strict=True))
+                inner = [read(i, tuple(new[label] for label in ls)) for i, ls in form.reads]
+                args.append(b.inline(form.join, inner))
+            else:
+                args.append(read(self.id_of(x), labels))
+        return _Form(tuple(reads), b.build(b.inline(loop.join, args)))
+
+    def _add_source(self, source: Source) -> int:
+        name = source.name or self._free_name(source)
+        other = self._sources.setdefault(name, source)
+        if other is not source and (source.array is None or other.array is not source.array):
+            raise ParseError(f"two different inputs are called {name!r}")
+        if source.array is not None:
+            self.arrays[name] = source.array
+        return self.graph.input(name, source.shape, source.dtype)
+
+    def _free_name(self, source: Source) -> str:
+        """Return a name for an array met in an expression: the one it has already, or the next free one."""
+        for name, array in self.arrays.items():
+            if array is source.array:
+                return name
+        k = len(self._sources)
+        while f"array{k}" in self._named or f"array{k}" in self._sources:
+            k += 1
+        return f"array{k}"
+
+
+def _length(expr: ScalarExpr) -> int:
+    """Return how many operations `expr` has when it is written out."""
+    sizes: list[int] = []
+    for op in expr.ops:
+        sizes.append(1 + sum(sizes[a] for a in op.args) if isinstance(op, Call) else 1)
+    return sizes[-1]
+
+
+def strong(expr: ScalarExpr, args: tuple[np.dtype, ...]) -> ScalarExpr:
+    """Return `expr` such that its value has the dtype that it has as a tensor, wherever it is written."""
+    result = infer(expr, args)[-1].type
+    if not result.weak:
+        return expr
+    b = ScalarBuilder()
+    inner = b.inline(expr, [b.arg(i) for i in range(len(args))])
+    return b.build(b.call(dtypes.name(result.dtype), inner))
