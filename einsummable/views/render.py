@@ -1,0 +1,58 @@
+"""From a view to SVG, HTML or terminal text, whatever its kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+from einsummable.errors import EinsummableError
+from einsummable.views import charts, eingraphs, joins, lanes, plans, timelines
+from einsummable.views.drawing import clean
+
+_KINDS: dict[str, ModuleType] = {
+    "graph": eingraphs,
+    "join": joins,
+    "partition": plans,
+    "plan": plans,
+    "taskgraph": lanes,
+    "timeline": timelines,
+    "traffic": charts,
+    "costs": charts,
+}
+
+
+def _module(view: dict[str, Any]) -> ModuleType:
+    kind = view.get("kind")
+    if kind not in _KINDS:
+        raise EinsummableError(f"{kind!r} is no kind of view: {', '.join(_KINDS)}")
+    return _KINDS[kind]
+
+
+def text(view: dict[str, Any]) -> str:
+    """Return `view` for a terminal: its caption, then the picture in characters."""
+    return _module(view).text(view)
+
+
+def svg(view: dict[str, Any]) -> str:
+    """Return `view` as one SVG element that stands by itself, its caption under the picture."""
+    return _module(view).draw(view).finish(view["caption"], view["caption"])
+
+
+def html(view: dict[str, Any] | Sequence[dict[str, Any]]) -> str:
+    """Return a view, or several under each other, as HTML: inline SVG, each with its caption.
+
+    A picture shrinks a little to fit its column and scrolls beyond that, so that its text stays readable.
+    """
+    views = [view] if isinstance(view, dict) else view
+    return "".join(_figure(v) for v in views)
+
+
+def _figure(view: dict[str, Any]) -> str:
+    picture = _module(view).draw(view).finish(view["caption"])
+    return (
+        '<figure style="margin:0 0 16px 0">'
+        f'<div style="overflow-x:auto">{picture}</div>'
+        '<figcaption style="font-size:13px;padding:4px 8px;color:var(--jp-ui-font-color1,inherit)">'
+        f"{clean(view['caption'])}</figcaption></figure>"
+    )
