@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -212,8 +213,11 @@ def check(taskgraph: TaskGraph) -> None:
         for j in task.inputs:
             if not 0 <= j < i:
                 raise TaskError(f"{where} reads #{j}, which does not come before it: a cycle")
+        if not 0 <= task.origin < len(taskgraph.graph.nodes):
+            raise TaskError(f"{where} belongs to %{task.origin}, which does not exist")
         sources = [taskgraph.tasks[j] for j in task.inputs]
         _check_sites(where, task, sources)
+        _check_kind(where, taskgraph, task, sources)
         _check_shape(where, taskgraph, task, sources)
     _check_moves(taskgraph)
     for out in taskgraph.outputs:
@@ -237,6 +241,28 @@ def _check_sites(where: str, task: Task, sources: list[Task]) -> None:
             raise TaskError(
                 f"{where} is on site {task.site} and reads #{j} on site {source.site}: a move is missing"
             )
+
+
+def _check_kind(where: str, taskgraph: TaskGraph, task: Task, sources: list[Task]) -> None:
+    node = taskgraph.graph.nodes[task.origin]
+    match task:
+        case Read() if task.name not in taskgraph.graph.inputs:
+            raise TaskError(f"{where} reads {task.name!r}, which is no input")
+        case Apply() if isinstance(node, eingraph.Input):
+            raise TaskError(f"{where} is a kernel call of an input")
+        case Apply() if len(sources) != len(node.inputs):
+            raise TaskError(f"{where} has {len(sources)} inputs, its node reads {len(node.inputs)}")
+        case Aggregate() if not sources:
+            raise TaskError(f"{where} combines nothing")
+        case Aggregate() if task.aggregate not in AGGREGATES:
+            raise TaskError(f"{where}: {task.aggregate!r} is no aggregate")
+        case Slice() if len(sources) != 1:
+            raise TaskError(f"{where}: a slice has one input")
+        case Assemble() if len(sources) != len(task.places):
+            raise TaskError(f"{where} has {len(sources)} pieces for {len(task.places)} places")
+    odd = [] if isinstance(task, Apply) else [s.dtype for s in sources if s.dtype != task.dtype]
+    if odd:
+        raise TaskError(f"{where} is {task.dtype}, it reads {odd[0]}")
 
 
 def _check_shape(where: str, taskgraph: TaskGraph, task: Task, sources: list[Task]) -> None:
@@ -281,15 +307,29 @@ def covers_once(boxes: tuple[Box, ...] | list[Box], shape: tuple[int, ...]) -> b
     solid = [b for b in boxes if all(start < stop for start, stop in b)]
     if any(start < 0 or stop > n for b in solid for (start, stop), n in zip(b, shape, strict=True)):
         return False
-    # Equal volume and no overlap is a cover.  Boxes sorted by their first range overlap only near each other.
-    solid.sort()
-    for i, a in enumerate(solid):
-        for b in solid[i + 1 :]:
+    return _is_grid(solid) or not _overlap(solid)  # equal volume and no overlap is a cover
+
+
+def _is_grid(boxes: list[Box]) -> bool:
+    """Return whether `boxes` are the distinct cells of one grid: found without comparing any two."""
+    edges = [sorted({x for r in column for x in r}) for column in zip(*boxes, strict=True)]
+    steps = [set(pairwise(e)) for e in edges]
+    cells = all(
+        r in step for column, step in zip(zip(*boxes, strict=True), steps, strict=True) for r in column
+    )
+    return cells and len(set(boxes)) == len(boxes)
+
+
+def _overlap(boxes: list[Box]) -> bool:
+    """Return whether any two of `boxes` overlap; sorted by their first range, only near ones can."""
+    boxes = sorted(boxes)
+    for i, a in enumerate(boxes):
+        for b in boxes[i + 1 :]:
             if a and b[0][0] >= a[0][1]:
                 break
             if all(s < t2 and s2 < t for (s, t), (s2, t2) in zip(a, b, strict=True)):
-                return False
-    return True
+                return True
+    return False
 
 
 def evaluate(
