@@ -8,7 +8,7 @@ output shares memory with an input or another output.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -80,14 +80,16 @@ def _owner(array: np.ndarray) -> int:
     return id(array)
 
 
-def blame(taskgraph: TaskGraph, failed: TaskFailedError) -> EngineError:
-    """Return the error for the reader of the formula: which site failed in which line, and why."""
-    graph = taskgraph.graph
-    origin = taskgraph.tasks[failed.task].origin
+def blame(taskgraph: TaskGraph, failed: TaskFailedError, who: str = "") -> EngineError:
+    """Return the error for the reader of the formula: who (by default the site) failed in which line, why."""
+    what, place = locate(taskgraph, failed.task)
+    return EngineError(f"{who or f'site {failed.site}'} failed in {what}: {failed.reason}", **place)
+
+
+def locate(taskgraph: TaskGraph, task: int) -> tuple[str, dict[str, Any]]:
+    """Return the name of the tensor that `task` works for, and keywords that make an error point at it."""
+    graph, origin = taskgraph.graph, taskgraph.tasks[task].origin
     node = graph.nodes[origin]
-    return EngineError(
-        f"site {failed.site} failed in {graph.name_of(origin)}: {failed.reason}",
-        text=graph.text,
-        spans=(node.origin.span,) if node.origin.span is not None else (),
-        notes=(f"the task was #{failed.task}: %{origin} = {node}",),
-    )
+    spans = (node.origin.span,) if node.origin.span is not None else ()
+    notes = (f"the task was #{task}: %{origin} = {node}",)
+    return graph.name_of(origin), {"text": graph.text, "spans": spans, "notes": notes}
