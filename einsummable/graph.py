@@ -298,6 +298,21 @@ class Select:
 Node = register_union(Input | Einsummable | Reshape | Select)
 
 
+def flops(node: Node) -> int:
+    """Return the scalar operations that `node` does: those of its join and its aggregate, at least one.
+
+    Reshapes and selections copy; each element counts as one operation.
+    """
+    match node:
+        case Einsummable():
+            each = sum(isinstance(op, scalar.Call) for op in node.join.ops) + (node.aggregate is not None)
+            return prod(n for _, n in node.space) * max(each, 1)
+        case Reshape() | Select():
+            return prod(node.shape)
+        case Input():
+            return 0
+
+
 @dataclass(frozen=True)
 class EinGraph:
     """A program: nodes in topological order, named outputs, and the scalars it reads when it runs."""

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from test_strategies import ffnn
+from networks import ffnn
 
 from einsummable.planner.eindecomp import plan
 from einsummable.planner.explain import amount, explain, predicted_balance

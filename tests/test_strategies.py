@@ -3,54 +3,13 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from networks import RELU, ffnn, multi_head
 from strategies import graphs, layouts
 
 from einsummable.builder import GraphBuilder
 from einsummable.planner.cost import moved_bytes
 from einsummable.planner.strategies import named_plans
-from einsummable.scalar import COPY, PRODUCT, ScalarBuilder
-
-
-def expression(fn, *args):
-    s = ScalarBuilder()
-    return s.build(s.call(fn, *map(s.arg, args)))
-
-
-RELU, EXP, SUB, DIV = (
-    expression("relu", 0),
-    expression("exp", 0),
-    expression("sub", 0, 1),
-    expression("div", 0, 1),
-)
-
-
-def ffnn(b=64, d=32, h=128, o=16):
-    g = GraphBuilder()
-    x, w, v = g.input("X", (b, d)), g.input("W", (d, h)), g.input("V", (h, o))
-    a = g.contract(("b", "h"), (x, ("b", "d")), (w, ("d", "h")))
-    a = g.einsummable(("b", "h"), [(a, ("b", "h"))], RELU)
-    g.output("Y", g.contract(("b", "o"), (a, ("b", "h")), (v, ("h", "o"))))
-    return g.build()
-
-
-def attention(b=1, t=16, m=8, h=4, d=2):
-    g = GraphBuilder()
-    x = g.input("X", (b, t, m))
-    q, k, v = (
-        g.contract(("b", "t", "h", "d"), (x, ("b", "t", "m")), (g.input(w, (m, h, d)), ("m", "h", "d")))
-        for w in ("WQ", "WK", "WV")
-    )
-    lab = ("b", "h", "q", "k")
-    s = g.contract(lab, (q, ("b", "q", "h", "d")), (k, ("b", "k", "h", "d")))
-    top = g.einsummable(lab[:3], [(s, lab)], COPY, "max")
-    e = g.einsummable(lab, [(s, lab), (top, lab[:3])], SUB)
-    e = g.einsummable(lab, [(e, lab)], EXP)
-    total = g.einsummable(lab[:3], [(e, lab)], COPY, "sum")
-    p = g.einsummable(lab, [(e, lab), (total, lab[:3])], DIV)
-    o = g.contract(("b", "q", "h", "d"), (p, lab), (v, ("b", "k", "h", "d")))
-    wo = g.input("WO", (h, d, m))
-    g.output("Y", g.contract(("b", "q", "m"), (o, ("b", "q", "h", "d")), (wo, ("h", "d", "m"))))
-    return g.build()
+from einsummable.scalar import PRODUCT
 
 
 def cuts(graph, p):
@@ -81,8 +40,8 @@ def test_tensor_parallel_pays_for_its_partial_results_only_once():
     assert by_name["tensor parallel"].cost == 3 * (64 * 32 + 64 * 16) * 4
 
 
-def test_attention_has_a_sequence_and_heads():
-    found = cuts(attention(), 4)
+def test_multi_head_attention_has_a_sequence_and_heads():
+    found = cuts(multi_head(), 4)
     assert set(found) == {"single site", "data parallel", "tensor parallel", "sequence parallel", "2-D"}
     assert found["sequence parallel"] == ["t4", "t4", "t4", "q4", *["q4"] * 5, "q4", "q4"]
     assert found["tensor parallel"] == ["h4"] * 11

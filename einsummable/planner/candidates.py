@@ -12,6 +12,7 @@ most `SLACK` times what the best cut reaches.
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import lru_cache
 
 import numpy as np
@@ -91,7 +92,10 @@ def balanced(node: Node, p: int) -> np.ndarray:
     rows = np.concatenate([factorisations(n, labels) for n in _numbers(p, labels)])
     rows = _distinct(np.minimum(_spread(node, rows), _limits(node)))
     loads = largest_block(node, rows)
-    return rows[loads <= SLACK * loads.min()]
+    rows = rows[loads <= SLACK * loads.min()]
+    aggregated = [d for d, (label, _) in enumerate(node.space) if label in getattr(node, "aggregated", ())]
+    # Of equals, those with fewer partial results come first.
+    return rows[np.argsort(rows[:, aggregated].prod(axis=1), kind="stable")]
 
 
 def coarse(node: Node, p: int) -> np.ndarray:
@@ -138,14 +142,13 @@ def light_nodes(work: list[int], p: int, share: float = 0.05) -> frozenset[int]:
     The smallest nodes are taken as long as all of them on one site would add at most `share` to what that
     site has to do anyway, a p-th of the whole.
     """
-    budget = share * sum(work) / p
-    light = set()
-    for i in sorted(range(len(work)), key=work.__getitem__):
-        budget -= work[i]
+    budget, limit = share * sum(work) / p, -1
+    for each, equal in sorted(Counter(work).items()):
+        budget -= each * equal
         if budget < 0:
             break
-        light.add(i)
-    return frozenset(light)
+        limit = each  # equal nodes are treated alike
+    return frozenset(i for i, each in enumerate(work) if each <= limit)
 
 
 def restricted(node: Node, rows: np.ndarray, fixed: dict[str, int]) -> np.ndarray:

@@ -15,12 +15,15 @@ equal calls on equal sites, and that a site keeps of each tensor the part it alr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 
-from einsummable.graph import EinGraph, Einsummable, Input, Node, Reshape, Select, whole
+from einsummable.graph import EinGraph, Einsummable, Input, Node, Reshape, Select, flops, whole
 from einsummable.planner.partition import Partition
 from einsummable.planner.plan import Layout, out_parts
-from einsummable.scalar import Call
+
+#: Operations that take about as long as to read or write a byte of memory, on the processors of today.
+BYTE = 16
 
 
 def in_labels(node: Node, k: int) -> tuple[str, ...]:
@@ -45,19 +48,15 @@ def read_shape(node: Node, k: int) -> tuple[int, ...]:
     return tuple(stop - start for start, stop in node.in_box(k, whole([n for _, n in node.space])))
 
 
-def flops(node: Node) -> int:
-    """Return the scalar operations that `node` does: those of its join and its aggregate, at least one.
-
-    Reshapes and selections copy; each element counts as one operation.
-    """
-    match node:
-        case Einsummable():
-            each = sum(isinstance(op, Call) for op in node.join.ops) + (node.aggregate is not None)
-            return prod(n for _, n in node.space) * max(each, 1)
-        case Reshape() | Select():
-            return prod(node.shape)
-        case Input():
-            return 0
+def work(graph: EinGraph, i: int) -> int:
+    """Return how long node `i` keeps sites busy, in operations: its own, and `BYTE` for each byte touched."""
+    node = graph.nodes[i]
+    if isinstance(node, Input):
+        return 0
+    touched = prod(node.shape) * node.dtype.itemsize
+    for k, j in enumerate(node.inputs):
+        touched += prod(read_shape(node, k)) * graph.nodes[j].dtype.itemsize
+    return flops(node) + BYTE * touched
 
 
 # ------------------------------------------------------------------------------ the published model
@@ -97,54 +96,84 @@ def repartition_cost(shape: tuple[int, ...], have: tuple[int, ...], want: tuple[
 # -------------------------------------------------------------------------- bytes that really move
 
 
-def aggregation_bytes(node: Node, cut: Partition) -> int:
-    """Return the bytes of partial results that travel to the site where they are combined."""
-    return 0 if isinstance(node, Input) else aggregation_cost(node, cut) * node.dtype.itemsize
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A tensor spread over sites: the parts of each dimension, and how many sites hold something.
+
+    Fewer sites than blocks hold several neighbours each; with more, either each holds a whole block (a block
+    is then there several times), or the sites that made partial results share what is there once.
+    """
+
+    parts: tuple[int, ...]
+    holders: int
+    once: bool = False
+
+    @property
+    def copies(self) -> float:
+        """How often the tensor is there in all."""
+        return 1.0 if self.once else max(self.holders / prod(self.parts), 1.0)
 
 
-def holders(cut: Partition, layout: Layout | None = None) -> int:
-    """Return how many sites hold parts of a tensor: those of its layout, else one a call of its node.
+def form_of(node: Node, cut: Partition, layout: Layout | None = None) -> Form:
+    """Return how the output of `node` is spread when it is made, or as an input lies.
 
     Where partial results are combined, each site that made one ends with a share of the block.
     """
-    return cut.blocks if layout is None else len(set(layout.sites))
+    parts = out_parts(node, cut)
+    return Form(parts, cut.blocks if layout is None else len(set(layout.sites)), once=True)
 
 
-def input_bytes(source: Node, have: tuple[int, ...], held: int, node: Node, k: int, cut: Partition) -> float:
-    """Return the bytes of input `k` that travel when `node` is cut as `cut` and finds it cut as `have`.
+def form_read(node: Node, k: int, cut: Partition) -> Form:
+    """Return how input `k` is spread when every call of `node` has what it reads."""
+    return Form(tuple(cut[label] if label else 1 for label in in_labels(node, k)), cut.blocks)
 
-    Each call reads its box.  Of that its own site holds at most the overlap of a block of each cut, at most
-    `held` sites hold anything, and all of them together hold each element once.  Replicas count: a box that
-    ``r`` sites read is received ``r - 1`` times at least.
+
+def transfer(extents: Sequence[int], have: Form, read: Sequence[int], want: Form) -> float:
+    """Return the elements that travel to bring a tensor of `extents` from one form into another.
+
+    Of the first only a part of extents `read` may be wanted.  A site that is to hold a block of the second
+    has of it at most its overlap with what it holds already, which is one block of the first; as many sites
+    as both forms have may be so lucky, and all together they hold no element more often than it is there.
     """
-    parts = [cut[label] if label else 1 for label in in_labels(node, k)]
-    read = read_shape(node, k)
-    each = prod(n / d for n, d in zip(read, parts, strict=True))
-    overlap = prod(
-        min(extent / a, n / d) for extent, a, n, d in zip(source.shape, have, read, parts, strict=True)
+    each = prod(n / d for n, d in zip(read, want.parts, strict=True))
+    mine = prod(
+        min(extent / a, n / d) for extent, a, n, d in zip(extents, have.parts, read, want.parts, strict=True)
     )
-    # Where a site holds several blocks, they are assumed to be neighbours.
-    mine = min(overlap * max(prod(have) / held, 1.0), each)
-    local = min(min(held, cut.blocks) * mine, prod(read), each * cut.blocks)
-    return (each * cut.blocks - local) * source.dtype.itemsize
+    mine = min(mine * max(prod(have.parts) / have.holders, 1.0), each)
+    local = min(min(have.holders, want.holders) * mine, have.copies * prod(read), each * want.holders)
+    return each * want.holders - local
 
 
-def node_bytes(
+def tensor_bytes(
     graph: EinGraph, cuts: Sequence[Partition], i: int, layouts: Mapping[str, Layout] | None = None
 ) -> float:
-    """Return the bytes that node `i` of a plan makes travel: its inputs, and its partial results."""
+    """Return the bytes of the output of node `i` that travel, its partial results included.
+
+    Where several nodes read it, one form is brought about for all of them, that of the output itself or of
+    a reader, whichever costs least; each reader then takes from it what it needs besides.
+    """
     node = graph.nodes[i]
-    moved = float(aggregation_bytes(node, cuts[i]))
-    for k, j in enumerate(node.inputs):
-        source = graph.nodes[j]
-        layout = (layouts or {}).get(source.name) if isinstance(source, Input) else None
-        held = holders(cuts[j], layout)
-        moved += input_bytes(source, out_parts(source, cuts[j]), held, node, k, cuts[i])
-    return moved
+    layout = (layouts or {}).get(node.name) if isinstance(node, Input) else None
+    own = form_of(node, cuts[i], layout)
+    wanted = [
+        (read_shape(graph.nodes[reader], k), form_read(graph.nodes[reader], k, cuts[reader]))
+        for reader in graph.consumers[i]
+        for k, j in enumerate(graph.nodes[reader].inputs)
+        if j == i
+    ]
+
+    def readers(have: Form) -> float:
+        return sum(transfer(node.shape, have, read, want) for read, want in wanted)
+
+    moved = readers(own)
+    if len(wanted) > 1:
+        shared = {Form(own.parts, prod(own.parts)), *(want for _, want in wanted)}
+        moved = min(moved, *(transfer(node.shape, own, node.shape, f) + readers(f) for f in shared))
+    return (aggregation_cost(node, cuts[i]) + moved) * node.dtype.itemsize
 
 
 def moved_bytes(
     graph: EinGraph, cuts: Sequence[Partition], layouts: Mapping[str, Layout] | None = None
 ) -> float:
     """Return the bytes that a plan moves; `cuts` has a partition for every node of `graph`."""
-    return sum(node_bytes(graph, cuts, i, layouts) for i in range(len(graph.nodes)))
+    return sum(tensor_bytes(graph, cuts, i, layouts) for i in range(len(graph.nodes)))

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Protocol
 
-from einsummable.graph import Input
-from einsummable.planner.cost import flops, node_bytes
+from einsummable.graph import Input, flops
+from einsummable.planner.cost import tensor_bytes
 from einsummable.planner.plan import Placement, Plan
 
 
@@ -135,7 +135,7 @@ def explain(
 
 def predicted(plan: Plan) -> list[float]:
     """Return the bytes that each node makes travel by the moved model."""
-    return [node_bytes(plan.graph, plan.partitions, i) for i in range(len(plan.graph.nodes))]
+    return [tensor_bytes(plan.graph, plan.partitions, i) for i in range(len(plan.graph.nodes))]
 
 
 def _strategy(name: str, what: Tasks | Plan) -> StrategyRow:

@@ -7,12 +7,14 @@ function of `cost` that its docstring names, at every entry.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from einsummable.graph import Einsummable, Node
 from einsummable.planner.cost import in_labels, read_shape
+from einsummable.planner.plan import Layout
 
 
 def out_rows(node: Node, rows: np.ndarray) -> np.ndarray:
@@ -62,20 +64,44 @@ def repartition(shape: tuple[int, ...], have: np.ndarray, want: np.ndarray) -> n
     return np.where(same, 0.0, prod(shape) * factor)
 
 
-def moved(
-    source: Node, have: np.ndarray, held: np.ndarray, node: Node, k: int, rows: np.ndarray
-) -> np.ndarray:
-    """Return `cost.input_bytes` of each pair of rows of `have`, with its holders in `held`, and `rows`."""
-    parts = in_rows(node, rows, k)
-    read = read_shape(node, k)
-    each = np.ones(len(rows))
-    overlap = np.ones((len(have), len(rows)))
-    for extent, a, n, d in zip(source.shape, have.T, read, parts.T, strict=True):
+@dataclass(frozen=True, eq=False)
+class Forms:
+    """Candidates of `cost.Form`: parts (one column a dimension), holders and copies of each."""
+
+    parts: np.ndarray
+    holders: np.ndarray
+    copies: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+
+def forms_of(node: Node, rows: np.ndarray, layout: Layout | None = None) -> Forms:
+    """Return `cost.form_of` of each row."""
+    held = rows.prod(axis=1) if layout is None else np.full(len(rows), len(set(layout.sites)))
+    return Forms(out_rows(node, rows), held, np.ones(len(rows)))
+
+
+def forms_read(node: Node, k: int, rows: np.ndarray) -> Forms:
+    """Return `cost.form_read` of each row."""
+    return replicated(in_rows(node, rows, k), rows.prod(axis=1))
+
+
+def replicated(parts: np.ndarray, holders: np.ndarray) -> Forms:
+    """Return forms in which every holder has a whole block."""
+    return Forms(parts, holders, np.maximum(holders / parts.prod(axis=1), 1.0))
+
+
+def transfer(extents: tuple[int, ...], have: Forms, read: tuple[int, ...], want: Forms) -> np.ndarray:
+    """Return `cost.transfer` of each pair of `have` and `want`."""
+    each = np.ones(len(want))
+    local = np.ones((len(have), len(want)))
+    for extent, a, n, d in zip(extents, have.parts.T, read, want.parts.T, strict=True):
         each *= n / d
-        overlap *= np.minimum((extent / a)[:, None], (n / d)[None, :])
-    calls = rows.prod(axis=1)
-    together = np.maximum(have.prod(axis=1) / held, 1.0)
-    local = np.minimum(overlap * together[:, None], each[None, :])
-    local *= np.minimum(held[:, None], calls[None, :])
-    local = np.minimum(local, np.minimum(prod(read), each * calls)[None, :])
-    return ((each * calls)[None, :] - local) * source.dtype.itemsize
+        local *= np.minimum((extent / a)[:, None], (n / d)[None, :])
+    together = np.maximum(have.parts.prod(axis=1) / have.holders, 1.0)
+    local = np.minimum(local * together[:, None], each[None, :])
+    local *= np.minimum(have.holders[:, None], want.holders[None, :])
+    local = np.minimum(local, (have.copies * prod(read))[:, None])
+    needed = (each * want.holders)[None, :]
+    return needed - np.minimum(local, needed)

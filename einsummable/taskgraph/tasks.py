@@ -28,8 +28,7 @@ import numpy as np
 from einsummable import graph as eingraph
 from einsummable.codec import register_union
 from einsummable.errors import TaskError
-from einsummable.graph import Box, EinGraph, box_shape
-from einsummable.planner.cost import flops
+from einsummable.graph import Box, EinGraph, box_shape, flops
 from einsummable.scalar import AGGREGATES
 
 
