@@ -1,0 +1,269 @@
+"""Placement: even work, few bytes, and what is known of cases worked by hand."""
+
+from itertools import permutations
+from itertools import product as product_of
+from math import ceil
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import assert_same, data_for, graphs, layouts, plans
+
+from einsummable import graph as eingraph
+from einsummable.builder import GraphBuilder
+from einsummable.errors import PlanError
+from einsummable.graph import Input
+from einsummable.planner.grouping import groups
+from einsummable.planner.partition import Partition
+from einsummable.planner.placement import place
+from einsummable.planner.plan import Layout, Placement, Plan
+from einsummable.planner.reads import Hosts, reads, refined, scatters
+from einsummable.scalar import COPY, ScalarBuilder
+from einsummable.taskgraph import tasks
+from einsummable.taskgraph.lower import lower
+from einsummable.taskgraph.regions import Grid, volume
+
+
+def plan_of(graph, *cuts):
+    """Return a plan with the parts of each label of each node, by node."""
+    partitions = tuple(
+        Partition(
+            tuple(label for label, _ in node.space), tuple(cut.get(label, 1) for label, _ in node.space)
+        )
+        for node, cut in zip(graph.nodes, cuts, strict=True)
+    )
+    return Plan(graph, partitions, max(p.blocks for p in partitions), "by hand")
+
+
+def moved(plan, sites, where=None, **options):
+    return lower(plan, place(plan, sites, where, **options), where).bytes_moved
+
+
+# -------------------------------------------------------------------------------------- laws
+
+
+@settings(max_examples=100)
+@given(graphs(max_nodes=5), st.integers(1, 9), st.integers(1, 9), st.data())
+def test_any_plan_is_placed_evenly_and_computes_the_same(graph, p, sites, data):
+    plan, where = data.draw(plans(graph, p)), data.draw(layouts(graph, sites))
+    hosts = data.draw(st.sampled_from([None, [s // 2 for s in range(sites)]]))
+    placement = place(plan, sites, where, hosts=hosts)
+    for node, calls in zip(graph.nodes, placement.calls, strict=True):
+        if not isinstance(node, Input):
+            assert np.bincount(calls, minlength=sites).max() <= ceil(len(calls) / sites)
+    arrays, params = data_for(graph, 1)
+    program = lower(plan, placement, where)
+    assert_same(tasks.evaluate(program, arrays, params), eingraph.evaluate(graph, arrays, params))
+
+
+@settings(max_examples=25)
+@given(graphs(max_nodes=5), st.integers(1, 9), st.data())
+def test_the_same_plan_is_placed_the_same_way(graph, p, data):
+    plan = data.draw(plans(graph, p))
+    assert place(plan, 4) == place(plan, 4)
+
+
+@settings(max_examples=50)
+@given(graphs(max_nodes=3), st.integers(1, 9), st.data())
+def test_reads_are_what_boxes_say(graph, p, data):
+    plan = data.draw(plans(graph, p))
+    for node, partition in zip(graph.nodes, plan.partitions, strict=True):
+        for k, j in enumerate(node.inputs):
+            source = graph.nodes[j]
+            parts = [data.draw(st.integers(1, max(n, 1))) for n in source.shape]
+            grid = Grid.of(source.shape, parts)
+            expected = {
+                (call, block): volume(inside) * 4
+                for call, ranges in enumerate(partition.boxes(node.space))
+                for block, inside, _ in grid.pieces(node.in_box(k, ranges))
+            }
+            r = reads(node, partition, k, grid.edges, 4)
+            found = dict(
+                zip(zip(r.call.tolist(), r.block.tolist(), strict=True), r.bytes.tolist(), strict=True)
+            )
+            assert {key: size for key, size in found.items() if size} == expected
+            assert r.block_bytes.tolist() == [volume(box) * 4 for box in grid.boxes()]
+
+
+# ----------------------------------------------------------------------------------- by hand
+
+
+def product(n=8, m=None):
+    builder = GraphBuilder()
+    a, b = builder.input("A", (n, n)), builder.input("B", (n, m or n))
+    builder.output("C", builder.contract("ik", (a, "ij"), (b, "jk")))
+    return builder.build()
+
+
+@pytest.mark.parametrize(
+    ("i", "k", "j", "squares"),
+    [
+        (1, 1, 2, 1),
+        (2, 1, 1, 1),
+        (2, 2, 1, 2),
+        (2, 1, 2, 2),
+        (2, 2, 2, 3),
+        (4, 2, 1, 4),
+        (4, 4, 1, 6),
+        (4, 4, 4, 9),
+    ],
+)
+def test_a_product_moves_what_a_grid_of_sites_must(i, k, j, squares):
+    """Each of the three matrices is on 1 of the parts of the label it lacks, and needed on all."""
+    cuts = ({"d0": i, "d1": j}, {"d0": j, "d1": k}, {"i": i, "k": k, "j": j})
+    assert moved(plan_of(product(), *cuts), i * k * j) == squares * 8 * 8 * 4
+
+
+def test_inputs_are_homed_where_they_are_used():
+    plan = plan_of(product(), {"d0": 4}, {}, {"i": 4})
+    placement = place(plan, 4)
+    assert placement.homes[0] == placement.calls[2]
+    assert moved(plan, 4) == 3 * 8 * 8 * 4  # B, to the three sites that it does not start at
+
+
+def test_inputs_that_lie_somewhere_draw_the_calls_there():
+    plan = plan_of(product(), {"d0": 4}, {}, {"i": 4})
+    where = {"A": Layout((4, 1), (3, 1, 0, 2))}
+    placement = place(plan, 4, where)
+    assert placement.calls[2] == placement.homes[0] == (3, 1, 0, 2)
+
+
+def test_blocks_of_a_plan_that_lie_in_other_blocks_are_where_most_of_them_is():
+    plan = plan_of(product(), {"d0": 2}, {}, {"i": 2})
+    where = {"A": Layout((8, 1), (3, 3, 3, 1, 0, 2, 2, 2))}
+    assert place(plan, 4, where).homes[0] == (3, 2)
+
+
+def chain_of_maps(n, cut, depth=3):
+    builder = GraphBuilder()
+    x = builder.input("X", (n,))
+    double = ScalarBuilder()
+    twice = double.build(double.call("add", double.arg(0), double.arg(0)))
+    for _ in range(depth):
+        x = builder.einsummable("i", [(x, "i")], twice)
+    builder.output("Y", x)
+    graph = builder.build()
+    return plan_of(graph, {"d0": cut}, *[{"i": cut}] * depth)
+
+
+@pytest.mark.parametrize(("cut", "sites"), [(4, 4), (12, 4), (13, 5), (3, 7), (1, 4)])
+def test_maps_stay_where_their_data_is(cut, sites):
+    plan = chain_of_maps(26, cut)
+    assert moved(plan, sites) == 0
+    most = max(np.bincount(place(plan, sites).calls[1]))
+    assert most == ceil(cut / sites)
+
+
+def test_independent_nodes_with_few_calls_use_all_sites():
+    builder = GraphBuilder()
+    for k in range(4):
+        x = builder.input(f"X{k}", (6,))
+        builder.output(f"Y{k}", builder.einsummable("i", [(x, "i")], COPY))
+    graph = builder.build()
+    plan = plan_of(graph, *[{"d0": 2} if isinstance(n, Input) else {"i": 2} for n in graph.nodes])
+    placement = place(plan, 8)
+    used = [s for n, calls in zip(graph.nodes, placement.calls, strict=True) if n.inputs for s in calls]
+    assert sorted(used) == list(range(8))
+    assert moved(plan, 8) == 0
+
+
+def test_free_inputs_are_spread_evenly():
+    builder = GraphBuilder()
+    x = builder.input("X", (8, 8))
+    builder.output("Y", builder.einsummable("ijk", [(x, "jk")], COPY, extents={"i": 4}))
+    plan = plan_of(builder.build(), {"d0": 4, "d1": 2}, {"i": 4})
+    assert np.bincount(place(plan, 4).homes[0]).tolist() == [2, 2, 2, 2]
+
+
+def test_a_partial_sum_is_finished_where_its_reader_is():
+    """C = A·B in i2 j2, then rows of C in i4: each of two sites finishes the quarter that it reads."""
+    builder = GraphBuilder()
+    a, b = builder.input("A", (8, 8)), builder.input("B", (8, 8))
+    c = builder.contract("ik", (a, "ij"), (b, "jk"))
+    builder.output("Y", builder.einsummable("ik", [(c, "ik")], COPY))
+    plan = plan_of(builder.build(), {"d0": 2, "d1": 2}, {"d0": 2}, {"i": 2, "j": 2}, {"i": 4})
+    placement = place(plan, 4)
+    assert placement.scatter[2] == (4, 1)
+    assert placement.homes[2] == placement.calls[3]
+    # Each site sends half of its partial result to the other, and B to one other.
+    assert moved(plan, 4) == 8 * 8 * 4 + 8 * 8 * 4
+
+
+def test_large_results_are_scattered_for_evenness_and_small_ones_are_not():
+    cuts = ({"d1": 2}, {"d0": 2}, {"j": 2})
+    assert place(plan_of(product(8), *cuts), 2).scatter == ()
+    assert place(plan_of(product(256), *cuts), 2).scatter[2] == (2, 1)
+
+
+def test_groups_of_calls_are_boxes_that_share_the_most():
+    node, cuts = product().nodes[2], Partition(("i", "k", "j"), (4, 4, 1))
+    found = groups(node, cuts, 4).reshape(4, 4)
+    expected = np.repeat(np.repeat(np.arange(4).reshape(2, 2), 2, axis=0), 2, axis=1)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_calls_of_one_block_are_grouped_where_partial_results_are_large():
+    node, cuts = product(2, 512).nodes[2], Partition(("i", "k", "j"), (2, 1, 2))
+    assert groups(node, cuts, 2).reshape(2, 2).tolist() == [[0, 0], [1, 1]]
+
+
+def test_groups_are_even_where_sites_do_not_divide_the_calls():
+    node, cuts = product().nodes[2], Partition(("i", "k", "j"), (3, 2, 2))
+    assert sorted(np.bincount(groups(node, cuts, 5))) == [2, 2, 2, 3, 3]
+
+
+def test_more_calls_than_sites_share_what_they_read():
+    plan = plan_of(product(), {"d0": 4}, {"d1": 4}, {"i": 4, "k": 4})
+    assert moved(plan, 4) == 2 * 8 * 8 * 4  # as with 2×2 blocks, one a site
+
+
+def test_what_is_near_is_preferred():
+    """X lies on site 0; of the two calls that read all of it, one runs there and one on the same host."""
+    builder = GraphBuilder()
+    x = builder.input("X", (8,))
+    builder.output("Y", builder.einsummable("ij", [(x, "j")], COPY, extents={"i": 2}))
+    plan = plan_of(builder.build(), {}, {"i": 2})
+    where = {"X": Layout((1,), (0,))}
+    assert sorted(place(plan, 4, where, hosts=[0, 1, 1, 0]).calls[1]) == [0, 3]
+    assert sorted(place(plan, 4, where, hosts=[0, 0, 1, 1]).calls[1]) == [0, 1]
+
+
+def test_hosts_may_differ_in_size():
+    hosts = Hosts.of([0, 5, 5, 5])
+    assert hosts.members.tolist() == [[0, -1, -1], [1, 2, 3]]
+    row, site, size = hosts.spread((np.array([7]), np.array([1]), np.array([4.0])), 0.5)
+    assert (row.tolist(), site.tolist(), size.tolist()) == ([7, 7, 7], [1, 2, 3], [2.0, 2.0, 2.0])
+
+
+def test_scatters_and_the_blocks_they_refine():
+    assert scatters((2, 1), (4, 4), 2) == [(2, 2), (4, 1)]
+    assert scatters((2, 1), (2, 3), 4) == []
+    assert refined((2, 1), (4, 2)).tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("sites", "options", "message"),
+    [(0, {}, "cannot be placed on 0 sites"), (3, {"hosts": [0, 1]}, "for 2 sites, there are 3")],
+)
+def test_impossible_sites_are_refused(sites, options, message):
+    with pytest.raises(PlanError, match=message):
+        place(chain_of_maps(4, 2), sites, **options)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_two_nodes_are_placed_as_well_as_by_brute_force(seed):
+    """C = A·B in 2×2 blocks, Y = C in rows, the inputs anywhere: all 24² even placements are tried."""
+    builder = GraphBuilder()
+    a, b = builder.input("A", (8, 8)), builder.input("B", (8, 8))
+    c = builder.contract("ik", (a, "ij"), (b, "jk"))
+    builder.output("Y", builder.einsummable("ik", [(c, "ik")], COPY))
+    plan = plan_of(builder.build(), {}, {}, {"i": 2, "k": 2}, {"i": 4})
+    rng = np.random.default_rng(seed)
+    where = {name: Layout((2, 2), tuple(rng.integers(0, 4, 4).tolist())) for name in "AB"}
+    orders = list(permutations(range(4)))
+    best = min(
+        lower(plan, Placement(4, ((0,), (0,), c, y), ((0,), (0,), c, y)), where).bytes_moved
+        for c, y in product_of(orders, orders)
+    )
+    assert moved(plan, 4, where) == best
