@@ -156,6 +156,7 @@ def _overwritten(taskgraph: TaskGraph, i: int, kept: set[int]) -> int:
 def take(part: SitePart, arrays: Mapping[str, np.ndarray]) -> dict[Source, np.ndarray]:
     """Return views of the boxes of whole `arrays` that `part` reads."""
     return {
-        (name, box): arrays[name][tuple(slice(start, stop) for start, stop in box)]
+        # The dots make a view of an array without dimensions, too; without them it would be a scalar.
+        (name, box): arrays[name][(*(slice(start, stop) for start, stop in box), ...)]
         for name, box in part.reads
     }
