@@ -90,7 +90,7 @@ def factor_labels(term: Expr, labels: AbstractSet[str]) -> list[str]:
 def unbound(text: str, define: Define, term: Expr, label: str) -> ShapeError:
     """Return the complaint that nothing binds `label`, which says which aggregate to write."""
     holder = _holder(term, label)
-    notes = [f"to sum the results, write sum[{label}] {unparse(holder)}"]
+    notes = [f"to sum the results, write {unparse(Aggregate('sum', (Label(label),), holder))}"]
     if isinstance(holder, Call) and len(holder.args) == 1 and not holder.labels:
         inside = unparse(Aggregate("sum", (Label(label),), holder.args[0]))
         notes.append(f"to sum inside, write {holder.fn}({inside})")

@@ -59,7 +59,8 @@ def elaborate(
     scalars = scalars or {}
     found = collect(program, inputs, scalars)
     builder = GraphBuilder(program.text)
-    tensors = dict(found.inputs)
+    lines = {line.name for line in found.lines}
+    tensors = {name: spec for name, spec in inputs.items() if name not in lines} | dict(found.inputs)
     world = World(program.text, tensors, scalars, found.macros, found.fixed)
     nodes = {
         name: builder.input(name, spec.shape, spec.dtype, Origin(found.first_reads[name], name))

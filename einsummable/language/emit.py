@@ -1,15 +1,15 @@
 """Terms to the graph's nodes: what is fused into one einsummable, and what is a node of its own.
 
 Contract: every aggregate is a node whose join is the whole expression under it, down to tensors and other
-nodes; what stands around the aggregates of a line is one map.  Two things stand apart: a dear term that two
-nodes need is computed once, and a sum over a product of three or more factors is contracted pairwise
-where that makes a smaller loop.
+nodes; what stands around the aggregates of a line is one map.  Three things stand apart: a dear term that
+two nodes need is computed once; a sum over a product of three or more factors is contracted pairwise where
+that makes a smaller loop; an expression that is a factor of a matrix product is computed before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from einsummable import dtypes
 from einsummable.builder import GraphBuilder, Operand
@@ -207,15 +207,19 @@ class Emitter:
     def _contracted(self, term: Reduce, out: Sequence[str], place: Place) -> Operand | None:
         """Append the sum `term` as several smaller loops, or return None where one loop is as good."""
         factors = self._factors(term.body) if term.kind == "sum" else []
-        if len(factors) < 2:
+        common = self.terms.types[term.body]
+        alike = self._cast(factors, common, weak_only=False)
+        if len(factors) < 2 or common.weak or alike is None:
             return None
-        reduced = [self._reduced_alone(n, factors, term.labels, place) for n in range(len(factors))]
+        reduced = [self._reduced_alone(n, alike, term.labels, place) for n in range(len(alike))]
         steps = self._steps(reduced, out)
-        if reduced == factors and len(steps) == 1:
-            return None
+        if reduced == alike and len(steps) == 1:
+            if not self._hides_matrix_product(factors):
+                return None
+            reduced = self._cast(factors, common, weak_only=True)
         left = list(reduced)
         for step in steps:
-            taken = [left[n] for n in step]
+            taken = sorted((left[n] for n in step), key=lambda f: f.at)
             left = [f for n, f in enumerate(left) if n not in step]
             wanted = {*out, *(label for f in left for label in f.labels)}
             keep = [label for label in _union(taken) if label in wanted]
@@ -228,24 +232,36 @@ class Emitter:
         return result.part
 
     def _factors(self, body: int) -> list[_Factor]:
-        """Return the factors of a product, all of its dtype; none where they cannot be had."""
-        common = self.terms.types[body]
-        if common.weak:
-            return []
-        place = self.terms.places[body]
         product = flatten(self.terms, body, self._is_leaf)
-        ids = [*product.over, *product.under]
+        ids, over = [*product.over, *product.under], len(product.over)
         if product.negative:
-            ids[0] = self.terms.apply("neg", ids[:1], place)
-        cast = dtypes.name(common.dtype)
-        for n, i in enumerate(ids):
-            # A loop of its own for two of them must not round, overflow or count where the whole would not.
-            if self.terms.types[i] != ScalarType(common.dtype):
-                if cast not in FUNCTIONS:
-                    return []
-                ids[n] = self.terms.apply(cast, (i,), place)
-        over = len(product.over)
+            ids[0] = self.terms.apply("neg", ids[:1], self.terms.places[body])
         return [_Factor(self.terms.labels[i], i, under=n >= over, at=n) for n, i in enumerate(ids)]
+
+    def _cast(
+        self, factors: Sequence[_Factor], common: ScalarType, *, weak_only: bool
+    ) -> list[_Factor] | None:
+        """Return `factors` cast to their common dtype, or None where the language has no name for that.
+
+        A loop of its own for some of them must not round, overflow or count where the whole would not.
+        """
+        name, done = dtypes.name(common.dtype), []
+        for f in factors:
+            type_ = self.terms.types[f.part]
+            if type_ != ScalarType(common.dtype) and (type_.weak or not weak_only):
+                if name not in FUNCTIONS:
+                    return None
+                f = replace(f, part=self.terms.apply(name, (f.part,), self.terms.places[f.part]))
+            done.append(f)
+        return done
+
+    def _hides_matrix_product(self, factors: Sequence[_Factor]) -> bool:
+        """Tell whether two factors, one of them an expression, would be a matrix product if it were a node.
+
+        Then it is worth one: ``relu(H[b,h]) * V[h,o]`` need not compute relu for every ``o``.
+        """
+        own = [set(f.labels) - set(_union([g for g in factors if g is not f])) for f in factors]
+        return len(factors) == 2 and all(own) and not all(self._is_leaf(f.part) for f in factors)
 
     def _reduced_alone(
         self, n: int, factors: Sequence[_Factor], summed: Sequence[str], place: Place

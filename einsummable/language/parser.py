@@ -25,6 +25,7 @@ from einsummable.errors import ParseError, Span
 from einsummable.language import syntax
 from einsummable.language.complaints import complain, reserved
 from einsummable.language.syntax import (
+    AGGREGATES,
     CONSTANTS,
     RESERVED,
     Expr,
@@ -263,7 +264,7 @@ class _Build(Transformer_NonRecursive):
 
     def call(self, meta: Meta, parts: list) -> syntax.Call:
         fn, args = parts
-        if fn in ("sum", "prod"):
+        if fn in AGGREGATES - {"max", "min"}:
             raise self._error(f"{fn} needs the labels it runs over", _span(fn), notes=(f"write {fn}[k] …",))
         return syntax.Call(str(fn), (), args, span=_span(meta))
 

@@ -114,10 +114,8 @@ class Resolver:
                 return self._ref(expr, scope)
             case syntax.Call():
                 return self._call(expr, scope)
-            case syntax.Aggregate(kind, labels, body):
-                own = {label.name: self._bind(label, scope) for label in labels}
-                inner = replace(scope, labels={**scope.labels, **own})
-                return self.reduce(kind, tuple(own.values()), self.resolve(body, inner), place)
+            case syntax.Aggregate():
+                return self._aggregate(expr, scope, place)
             case syntax.Neg(operand):
                 return self.terms.apply("neg", (self.resolve(operand, scope),), place)
             case syntax.Add(signs, parts):
@@ -138,6 +136,21 @@ class Resolver:
         for op, part in zip(ops[1:], parts[1:], strict=True):
             total = self.terms.apply(fns[op], (total, self.resolve(part, scope)), place)
         return total
+
+    def _aggregate(self, expr: syntax.Aggregate, scope: Scope, place: Place) -> int:
+        own = {label.name: self._bind(label, scope) for label in expr.labels}
+        body = self.resolve(expr.body, replace(scope, labels={**scope.labels, **own}))
+        for label in expr.labels:
+            if own[label.name] not in self.terms.labels[body]:
+                if place.macro:
+                    message = (
+                        f"{place.macro} aggregates over label {own[label.name]!r}, which its argument lacks"
+                    )
+                else:
+                    shown = syntax.unparse(expr.body)
+                    message = f"{expr.kind} runs over label {label.name!r}, which {shown} lacks"
+                raise self.error(ShapeError, message, scope.place(label.span))
+        return self.reduce(expr.kind, tuple(own.values()), body, place)
 
     def reduce(self, kind: str, labels: Sequence[str], body: int, place: Place) -> int:
         """Append an aggregate; factors without labels are taken out of a sum of products."""
@@ -233,7 +246,9 @@ class Resolver:
             raise self.error(UnknownNameError, f"no scalar of the caller is called {name!r}", place, notes)
         type_ = self._param(name)
         if dtypes.kind(type_.dtype) != "i":
-            raise self.error(ShapeError, f"an index is a whole number, but {name} is {type_}", place)
+            raise self.error(
+                ShapeError, f"an index is a whole number, but {name} is {self.world.scalars[name]!r}", place
+            )
         return Scalar(name)
 
     def _label(self, label: syntax.Label, scope: Scope) -> str:
@@ -253,7 +268,7 @@ class Resolver:
         if expr.fn in CALLABLE:
             self._check_call(expr, (), FUNCTIONS[CALLABLE[expr.fn]].arity, place)
             args = [self.resolve(arg, scope) for arg in expr.args]
-            return self.terms.apply(CALLABLE[expr.fn], args, place)
+            return self.terms.apply(CALLABLE[expr.fn], args, place, expr.fn)
         if expr.fn in self.world.macros:
             return self._expand(expr, self.world.macros[expr.fn], scope, place)
         if expr.fn == "concat":

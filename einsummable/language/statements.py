@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -198,7 +199,7 @@ class _Collector:
             if rank:
                 dims = f"{rank} dimension{'' if rank == 1 else 's'}"
                 message = f"grad needs a scalar, but {s.of.name} has {dims}"
-                notes = (f"sum it first, as in L = sum[i] {s.of.name}[i]",)
+                notes = (f"define a scalar first: the sum of {s.of.name}, say",)
                 raise self.error(ShapeError, message, s.of.span, notes=notes)
             raise self.error(ParseError, "grad is not supported yet", s.span)
 
@@ -206,12 +207,12 @@ class _Collector:
 
     def _extents(self) -> dict[str, Fixed]:
         return {
-            s.label.name: Fixed(self._value(s.extent, s.span), s.label.span)
+            s.label.name: Fixed(self._value(s.extent), s.label.span)
             for s in self.program.statements
             if isinstance(s, syntax.ExtentDecl)
         }
 
-    def _value(self, extent: int | syntax.Name, span: Span) -> int:
+    def _value(self, extent: int | syntax.Name) -> int:
         if not isinstance(extent, syntax.Name):
             return extent
         if extent.name not in self.scalars:
@@ -221,7 +222,7 @@ class _Collector:
         value = self.scalars[extent.name]
         if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < 0:
             message = f"an extent is a whole number from 0, but {extent.name} is {value!r}"
-            raise self.error(ShapeError, message, span)
+            raise self.error(ShapeError, message, extent.span)
         return int(value)
 
     def _declared(self, s: syntax.InputDecl, fixed: Mapping[str, Fixed]) -> InputSpec:
@@ -251,7 +252,7 @@ class _Collector:
                 notes = (f"write {shown}=… here, or: extent {labels[0].name} = …",)
                 raise self.error(ShapeError, message, dim.span, notes=notes)
             return extent
-        extent = self._value(dim.extent, dim.span)
+        extent = self._value(dim.extent)
         if known is not None and known != extent:
             spans = (dim.span, *(fixed[label.name].span for label in labels))
             message = f"{shown} is {extent} in {name} but {known} by its extent statement"
@@ -263,30 +264,26 @@ class _Collector:
     def _ordered(self, reads: Mapping[str, Sequence[Read]]) -> tuple[Define, ...]:
         left, ordered = dict(self.lines), {}
         while left:
-            ready = [n for n in left if all(r.name not in left for r in reads[n])]
-            if not ready:
+            # The first that is ready, so that lines keep their order as far as possible.
+            ready = next((n for n in left if all(r.name not in left for r in reads[n])), None)
+            if ready is None:
                 raise self._cycle(left, reads)
-            # One at a time, so that lines keep their order as far as possible.
-            ordered[ready[0]] = left.pop(ready[0])
+            ordered[ready] = left.pop(ready)
         return tuple(ordered.values())
 
     def _cycle(self, left: Mapping[str, Define], reads: Mapping[str, Sequence[Read]]) -> EinsummableError:
-        chain: list[Read] = []
-        name = next(iter(left))
-        while name not in [r.name for r in chain]:
-            chain.append(next(r for r in reads[name] if r.name in left))
-            name = chain[-1].name
-        start = [r.name for r in chain].index(name) + 1
-        cycle = chain[start:] or chain[-1:]
-        names = [r.name for r in cycle]
-        if len(names) == 1:
-            message = f"{names[0]} is defined by itself"
-            notes = ("give the result a name of its own",)
+        names, chain = [next(iter(left))], []
+        while not chain or chain[-1].name not in names[: len(chain)]:
+            chain.append(next(r for r in reads[names[-1]] if r.name in left))
+            names.append(chain[-1].name)
+        start = names.index(names[-1])
+        names, chain = names[start:], chain[start:]
+        if len(chain) == 1:
+            message, notes = f"{names[0]} is defined by itself", ("give the result a name of its own",)
         else:
-            needs = [f"{a} needs {b}" for a, b in zip([names[-1], *names[:-1]], names, strict=True)]
-            message = f"{', '.join(needs[:-1])} and {needs[-1]}"
-            notes = ()
-        spans = [left[n].name_span for n in names] + [r.span for r in cycle]
+            *most, last = [f"{a} needs {b}" for a, b in pairwise(names)]
+            message, notes = f"{', '.join(most)} and {last}", ()
+        spans = [left[n].name_span for n in names[:-1]] + [r.span for r in chain]
         return self.error(ParseError, message, *spans, notes=notes)
 
     def _outputs(self, used: AbstractSet[str]) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ NOWHERE = Span(0, 0)
 #: Words that open a statement or join its parts.
 KEYWORDS = frozenset({"input", "extent", "output", "def", "grad", "wrt"})
 #: Words that open an aggregate.
-AGGREGATES = frozenset({"sum", "prod", "max", "min"})
+AGGREGATES = frozenset({"sum", "prod", "max", "min", "any", "all"})
 #: Names of numbers.
 CONSTANTS = frozenset({"inf", "nan", "pi"})
 #: No tensor, label, macro or parameter may be called one of these.

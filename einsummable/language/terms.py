@@ -14,7 +14,7 @@ import numpy as np
 
 from einsummable import dtypes
 from einsummable.dtypes import ScalarType
-from einsummable.errors import DtypeError, ShapeError, Span
+from einsummable.errors import DtypeError, Span
 from einsummable.scalar import FUNCTIONS, INFIX, aggregate_dtype
 
 
@@ -145,35 +145,24 @@ class Terms:
         """Append the extent of a label."""
         return self._add(Extent(label), dtypes.WEAK_INT, (), place)
 
-    def apply(self, fn: str, args: Sequence[int], place: Place) -> int:
-        """Append a function of other terms; raise `DtypeError` where it has no meaning for them."""
+    def apply(self, fn: str, args: Sequence[int], place: Place, shown: str = "") -> int:
+        """Append a function of other terms, which the reader calls `shown`.
+
+        Raises
+        ------
+        DtypeError
+            The function has no meaning for them.
+        """
         try:
             _, type_ = FUNCTIONS[fn].rule(fn, [self.types[a] for a in args])
         except DtypeError as error:
-            shown = INFIX[fn][0] if fn in INFIX else fn
+            shown = shown or ("-" if fn == "neg" else INFIX[fn][0] if fn in INFIX else fn)
             raise self._dtype_error(error, fn, shown, args, place) from None
         labels = tuple(dict.fromkeys(label for a in args for label in self.labels[a]))
         return self._add(Apply(fn, tuple(args)), type_, labels, place)
 
     def reduce(self, kind: str, labels: Sequence[str], body: int, place: Place) -> int:
-        """Append an aggregate.
-
-        Raises
-        ------
-        ShapeError
-            `body` lacks one of `labels`.
-        DtypeError
-            The aggregate has no meaning for `body`.
-        """
-        lacking = [label for label in labels if label not in self.labels[body]]
-        if lacking:
-            shown = ", ".join(map(repr, lacking))
-            raise ShapeError(
-                f"{kind}[{','.join(labels)}] runs over {shown}, which what follows it lacks",
-                text=self.text,
-                spans=(place.span,),
-                notes=_inside(place),
-            )
+        """Append an aggregate over labels of `body`; raise `DtypeError` where it has no meaning for it."""
         try:
             dtype = aggregate_dtype(kind, self.types[body].dtype)
         except DtypeError as error:
@@ -193,7 +182,8 @@ class Terms:
         message = shown + error.message.removeprefix(fn)
         known = [(self.text[self.places[a].span.start : self.places[a].span.stop], a) for a in guilty]
         is_dtype = ", ".join(f"{words} is {self.types[a]}" for words, a in known if not place.macro)
-        notes = (*error.notes, *((is_dtype,) if is_dtype else ()), *_inside(place))
+        inside = (f"inside the macro {place.macro}",) if place.macro else ()
+        notes = (*error.notes, *((is_dtype,) if is_dtype else ()), *inside)
         return DtypeError(message, text=self.text, spans=tuple(dict.fromkeys(spans)), notes=notes)
 
     def reachable(self, root: int) -> list[int]:
@@ -203,7 +193,3 @@ class Terms:
             if i in needed:
                 needed.update(parts_of(self.terms[i]))
         return sorted(needed)
-
-
-def _inside(place: Place) -> tuple[str, ...]:
-    return (f"inside the macro {place.macro}",) if place.macro else ()

@@ -1,0 +1,117 @@
+"""What elaboration refuses: one golden message for each mistake, with carets."""
+
+import numpy as np
+import pytest
+
+from einsummable.dtypes import C128, F64, I64
+from einsummable.errors import EinsummableError
+from einsummable.language.elaborate import InputSpec, elaborate
+from einsummable.language.parser import parse
+
+SHAPES = {
+    "A": (3, 4),
+    "B": (4, 5),
+    "C": (5, 3),
+    "S": (3, 3),
+    "x": (3,),
+    "y": (4,),
+    "G": (3, 8),
+    "P": (64, 512),
+    "Q": (256, 128),
+}
+INPUTS = {name: InputSpec(shape, F64) for name, shape in SHAPES.items()}
+INPUTS |= {"N": InputSpec((3, 4), I64), "Z": InputSpec((3, 4), C128)}
+SCALARS = {"lr": 0.5, "n": 2, "big": np.float64(3)}
+
+WRONG = {
+    # labels and extents
+    "two-extents": "H[b,h] = relu(sum[d] P[b,d] * Q[d,h])",
+    "three-extents": "R[k] = A[k,0] + B[0,k] + C[k,0]*y[k]",
+    "two-extents-in-one-tensor": "R[i] = A[i,i]",
+    "several-labels-of-two-extents": "R[i,j] = A[i,j] + B[i,j]",
+    "two-extents-by-statement": "extent d = 8\nR[d] = 2*x[d]",
+    "two-extents-through-lines": "Q[i] = A[i,j]*y[j]\nR[i] = Q[i] + y[i]",
+    "two-extents-in-a-macro": "R[i] = dot[j](A[i,j], x[j])\ndef dot[k](a, b) = sum[k] a*b",
+    "unbound-in-call": "R[i] = exp(A[i,j])",
+    "unbound-in-call-of-product": "R[i,k] = relu(A[i,j]*B[j,k])",
+    "unbound-in-comparison": "R[i] = A[i,j] > 0",
+    "unbound-in-power": "R[i] = x[i] + A[i,j]**2",
+    "unbound-in-macro-call": "R[i] = softmax[j](A[i,j])",
+    "unbound-beside-a-macro-that-binds": "R[i] = mean[j](S[i,j]) * exp(S[i,j])",
+    "unbound-in-macro": "def f(a) = a * x[j]\nR[i] = f(x[i])",
+    "aggregate-lacks-label": "R[i] = sum[k] A[i,j]*y[j]",
+    "aggregate-lacks-label-in-macro": "R[i] = mean[k](A[i,j])",
+    "extent-unknown-broadcast": "R[i,j] = x[i]",
+    "extent-unknown-label-value": "R = sum[k] k",
+    "extent-unknown-in-group": "R[m,h] = G[m,(h d)]",
+    "left-label-twice": "R[i,i] = A[i,j]",
+    "group-product": "extent h = 3\nR[m,h,d] = G[m,(h d)]",
+    "group-product-of-known": "R[m,i,j] = G[m,(i j)] * A[i,j]",
+    "input-against-extent": "extent h = 2\ninput V[h=3]\nR = V[h]",
+    # indices
+    "too-many-indices": "R[i] = A[i,j,k]",
+    "too-few-indices": "R[i] = A[i]",
+    "tensor-without-labels": "R[i,j] = A * 2",
+    "index-out-of-range": "R[i] = A[i,4]",
+    "negative-index-out-of-range": "R[i] = A[i,-5]",
+    "scalar-index-not-whole": "R[i] = A[i,@lr]",
+    "scalar-index-unknown": "R[i] = A[i,@nn]",
+    "scalar-with-index": "R[i] = lr[i]",
+    # names
+    "unknown-tensor": "Query[i] = x[i]\nR[i] = Qery[i] + x[i]",
+    "unknown-tensors": "R[i] = Key[i] + Vales[i] + Key[i]",
+    "unknown-scalar": "R[i] = lrr * x[i]",
+    "unknown-function": "R[i] = sofmax[i](x[i])",
+    "unknown-function-of-tensor": "R[i] = A(i, 0)",
+    "macro-without-arguments": "R[i] = softmax[i]",
+    "function-without-arguments": "R[i] = x[i] * exp",
+    "extent-of-no-label": "R[i] = x[i] / extent(j)",
+    "extent-of-expression": "R[i] = x[i] / extent(i + 1)",
+    "extent-of-unknown-name": "extent h = m\nR[h] = 1",
+    "extent-not-whole": "extent h = lr\nR[h] = 1",
+    "redefinition": "R[i] = x[i]\nQ[i] = 2*x[i]\nR[i] = Q[i]",
+    "redefinition-of-input": "input V[i=3]\nV[i] = x[i]",
+    "redefinition-of-extent": "extent h = 2\nextent h = 3\nR[h] = 1",
+    "macro-shadows-function": "def exp(x) = x\nR[i] = exp(x[i])",
+    "macro-shadows-prelude": "def softmax[k](x) = x\nR[i] = softmax[i](x[i])",
+    "macro-parameter-twice": "def f(a, a) = a\nR[i] = f(x[i], 1)",
+    "cycle-of-one": "R[i] = R[i] + x[i]",
+    "cycle-of-two": "P1[i] = x[i]\nQ1[i] = R[i] + P1[i]\nR[i] = 2*Q1[i]",
+    "cycle-of-three-through-macro": "def f(a) = a * U\nU = V\nV = W1\nW1 = f(lr)",
+    "macro-recursion": "def f(a) = g(a)\ndef g(a) = f(a)\nR[i] = f(x[i])",
+    "output-unknown": "Result[i] = x[i]\noutput Resul",
+    "output-of-input": "R[i] = x[i]\noutput R, x",
+    # calls
+    "too-many-arguments": "R[i] = exp(x[i], 2)",
+    "too-few-arguments": "R[i] = where(x[i] > 0, 1)",
+    "max-of-one": "R[i] = max(x[i])",
+    "labels-for-a-function": "R[i] = exp[i](x[i])",
+    "no-labels-for-a-macro": "R[i,j] = softmax(A[i,j])",
+    "arguments-of-a-macro": "R[i,j] = softmax[j](A[i,j], 2)",
+    # dtypes
+    "complex-in-max": "R[i] = max[j] Z[i,j]",
+    "complex-in-maximum": "R[i,j] = max(Z[i,j], 0)",
+    "complex-in-comparison": "R[i,j] = Z[i,j] < A[i,j]",
+    "complex-to-real": "R[i,j] = f32(Z[i,j])",
+    "complex-in-macro": "R[i] = argmax[j](Z[i,j])",
+    "difference-of-booleans": "R[i] = (x[i] > 0) - (x[i] > 1)",
+    "negated-boolean": "R[i] = -(x[i] > 0)",
+    "unknown-dtype": "input V[i=3] float7\nR = V[i]",
+    # inputs
+    "input-extent-unknown": "input V[i=3, j]\nR[i] = V[i,j]",
+    # later
+    "shift": "R[j] = A[0,j+1]",
+    "stride": "R[p] = A[0,2*p+1]; extent p = 2",
+    "gather": "R[i,k] = B[N[i,0],k]",
+    "concat": "R[i,j] = concat[i](A[i,j], A[i,j])",
+    "grad": "L = x[i]*x[i]\ndx = grad L wrt x",
+    "grad-of-no-scalar": "L[i] = x[i]*x[i]\ndx = grad L wrt x",
+    "grad-of-unknown": "Loss = x[i]*x[i]\ndx = grad Los wrt x",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", WRONG.values(), ids=WRONG)
+def test_wrong(text, golden):
+    with pytest.raises(EinsummableError, match=r"\n\d \| .*\n  \| +\^") as caught:
+        elaborate(parse(text), INPUTS, SCALARS)
+    golden(f"{type(caught.value).__name__}: {caught.value}")
