@@ -33,8 +33,8 @@ import numpy as np
 from einsummable.errors import EngineError
 from einsummable.runtime.handshake import HandshakeError, greet, introduce
 
-#: What can be sent: an array, or anything with the buffer protocol.
-Payload: TypeAlias = "np.ndarray | bytes | bytearray | memoryview"
+#: What can be sent.
+Payload: TypeAlias = "np.ndarray | np.generic | bytes | bytearray | memoryview"
 OnFrame: TypeAlias = Callable[[int, int, int, int, np.ndarray], None]
 OnLost: TypeAlias = Callable[[int, str], None]
 
@@ -44,6 +44,10 @@ _BATCH = 1 << 17  # bytes that are written, or read, at a time when frames are s
 _HANDSHAKE_SECONDS = 5.0
 _STRANGERS = 64  # connections in the handshake at a time; more are turned away
 _LINGER_SECONDS = 1.0
+
+
+class NotConnectedError(EngineError):
+    """There is no connection to the site that something was to be sent to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +133,14 @@ class Mesh:
 
         Raises
         ------
-        EngineError
+        NotConnectedError
             If `peer` is not connected.
         """
         link = self._links.get(peer)
         if link is None:
-            raise EngineError(f"site {self.site} has no connection to site {peer}")
-        data = _bytes_of(payload)
-        link.queue.put((_HEADER.pack(kind, run, tag, len(data)), data))
+            raise NotConnectedError(f"site {self.site} has no connection to site {peer}")
+        nbytes = payload.nbytes if hasattr(payload, "nbytes") else len(payload)
+        link.queue.put((_HEADER.pack(kind, run, tag, nbytes), payload))
 
     def drop(self, peer: int, reason: str) -> None:
         """End the connection to `peer`, if there is one; ``on_lost`` is told `reason`."""
@@ -234,7 +238,7 @@ class _Link:
 
     def __init__(self, mesh: Mesh, peer: int, sock: socket.socket) -> None:
         self.peer = peer
-        self.queue: SimpleQueue[tuple[bytes, memoryview] | None] = SimpleQueue()
+        self.queue: SimpleQueue[tuple[bytes, Payload] | None] = SimpleQueue()
         self.ended = threading.Event()
         self._mesh, self._sock = mesh, sock
         self._reason = ""
@@ -265,7 +269,8 @@ class _Link:
             while (item := queue.get()) is not None:
                 batch = bytearray()
                 while item is not None:
-                    header, data = item
+                    header, payload = item
+                    data = _bytes_of(payload)
                     batch += header
                     if len(data) <= _SMALL:
                         batch += data
@@ -273,7 +278,7 @@ class _Link:
                         sock.sendall(batch)
                         sock.sendall(data)
                         batch.clear()
-                    del item, data  # an idle writer must not keep the last block alive
+                    del item, payload, data  # an idle writer must not keep the last block alive
                     if len(batch) >= _BATCH or queue.empty():
                         break
                     item = queue.get()
@@ -334,7 +339,7 @@ class _Link:
 
 
 def _bytes_of(payload: Payload) -> memoryview:
-    if isinstance(payload, np.ndarray):
+    if isinstance(payload, np.ndarray | np.generic):
         # Through uint8, because dtypes like bfloat16 do not offer the buffer protocol.
         return np.ascontiguousarray(payload).reshape(-1).view(np.uint8).data
     return memoryview(payload).cast("B")
@@ -349,15 +354,17 @@ def _listen(bind: str) -> tuple[list[socket.socket], Address]:
         unix.bind(f"\0{path}")
         unix.listen()
         listeners.append(unix)
-        namespace = _network_namespace()
+        namespace = machine()
     for listener in listeners:
         listener.setblocking(False)
     hosts = _own_hosts() if ipaddress.ip_address(bind).is_unspecified else (bind,)
     return listeners, Address(namespace, path, hosts, tcp.getsockname()[1])
 
 
-def _network_namespace() -> str:
-    """Name what two processes share that can meet on an abstract socket: the boot and the namespace."""
+def machine() -> str:
+    """Return what is equal for processes that can meet on loopback: on Linux the boot and the namespace."""
+    if sys.platform != "linux":
+        return socket.gethostname()
     with open("/proc/sys/kernel/random/boot_id") as file:
         return f"{file.read().strip()} {os.readlink('/proc/self/ns/net')}"
 
@@ -375,7 +382,7 @@ def _own_hosts() -> tuple[str, ...]:
 
 def _routes(address: Address) -> list[tuple[int, object]]:
     routes: list[tuple[int, object]] = []
-    if address.path and sys.platform == "linux" and address.namespace == _network_namespace():
+    if address.path and address.namespace == machine():
         routes.append((socket.AF_UNIX, f"\0{address.path}"))
     return routes + [(socket.AF_INET, (host, address.port)) for host in address.hosts]
 

@@ -1,0 +1,400 @@
+"""Running TaskGraphs on the engines of an ipyparallel cluster.
+
+Contract: a `Cluster` is an executor (see `executor`) whose sites are engines.  It ships each engine its whole
+part of a TaskGraph once; after that a run sends an order of a few bytes, the engines exchange blocks among
+themselves, and results come straight back or stay where they are.  ipyparallel is imported when a cluster is
+started or connected to, not before.
+
+    with Cluster(n=2, threads=1) as cluster:
+        X = cluster.put(np.ones((1000, 1000)))
+        results = cluster.run(taskgraph, {"X": X}, keep=True)
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from einsummable import graph as eingraph
+from einsummable.errors import EngineError, PlanError
+from einsummable.graph import Box, Input
+from einsummable.planner.plan import Layout
+from einsummable.runtime import launch, wire
+from einsummable.runtime.drive import Drive
+from einsummable.runtime.engine import SiteResult
+from einsummable.runtime.engines import Engines, EngineTable
+from einsummable.runtime.events import Event, EventReader, Observer, RunEnded, RunRecord, RunStarted
+from einsummable.runtime.executor import gather
+from einsummable.runtime.part import SitePart, Source, split
+from einsummable.runtime.session import DistributedTensor, layout_of, split_evenly
+from einsummable.runtime.wire import Order
+from einsummable.taskgraph.tasks import TaskGraph
+
+_START_SECONDS = 60.0
+
+
+class Cluster:
+    """Engines on this machine, started now and ended by `stop`, by the end of the ``with`` block, or with us.
+
+    Parameters
+    ----------
+    n
+        How many engines.
+    threads
+        How many BLAS threads each of them uses.
+    timeout
+        Seconds to wait for them to start.
+
+    Attributes
+    ----------
+    client
+        The ipyparallel client.
+    last
+        How the last run went.
+    """
+
+    def __init__(self, n: int = 2, threads: int = 1, *, timeout: float = _START_SECONDS) -> None:
+        _positive("n", n)
+        _positive("threads", threads)
+        launched = launch.launch(n, threads, timeout)
+        self._attach(launched.client, threads, launched, own_client=True)
+
+    def _attach(
+        self, client: Any, threads: int, launched: launch.Launched | None, *, own_client: bool
+    ) -> None:
+        self.client, self.last = client, None
+        self._launched, self._own_client = launched, own_client
+        self._programs: dict[int, _Program] = {}
+        self._lock = threading.Lock()
+        self._stopped = False
+        atexit.register(self.stop)
+        try:
+            self._engines = Engines(client, sorted(client.ids), threads)
+        except BaseException:
+            self.stop()
+            raise
+
+    # ----------------------------------------------------------------------------------- engines
+
+    @property
+    def sites(self) -> int:
+        """The number of sites, which is the number of engines."""
+        return len(self._engines.info)
+
+    n = sites
+
+    def info(self) -> EngineTable:
+        """Return what is known of each engine, measured on it."""
+        return EngineTable(self._engines.info.values())
+
+    def stop(self) -> None:
+        """End the engines that we started; leave those that somebody else started as they are."""
+        if self._stopped:
+            return
+        self._stopped = True
+        atexit.unregister(self.stop)
+        if hasattr(self, "_engines"):
+            self._engines.close()
+        if self._launched is not None:
+            self._launched.stop()
+        elif self._own_client:
+            launch.close_client(self.client)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        if self._stopped:
+            return "<Cluster, stopped>"
+        hosts = len({engine.host for engine in self.info()})
+        threads = max(engine.threads for engine in self.info())
+        where = f"{hosts} host{'s' * (hosts > 1)}"
+        return f"<Cluster of {self.sites} engines on {where}, {threads} BLAS threads each>"
+
+    # ----------------------------------------------------------------------------------- tensors
+
+    def put(
+        self,
+        array: Any = None,
+        *,
+        parts: Sequence[int] | None = None,
+        sites: Sequence[int] | None = None,
+        **arrays: Any,
+    ) -> DistributedTensor | dict[str, DistributedTensor]:
+        """Send an array to the engines, where it stays; or several by keyword, answered by name.
+
+        Parameters
+        ----------
+        parts
+            How many parts each dimension is cut into; by default the longest, into one for each engine.
+        sites
+            The site of each block, the last dimension fastest; by default in turn.
+
+        Raises
+        ------
+        PlanError
+            The array cannot be cut so.
+        EngineError
+            An engine is gone.
+        """
+        with self._lock:
+            self._make_ready()
+        if arrays:
+            return {name: self._put(value, parts, sites) for name, value in arrays.items()}
+        return self._put(array, parts, sites)
+
+    def _put(self, array: Any, parts: Sequence[int] | None, sites: Sequence[int] | None) -> DistributedTensor:
+        array = np.asarray(array)
+        layout = split_evenly(array.shape, self.sites)
+        if parts is not None:
+            blocks = int(np.prod(parts, dtype=np.int64))
+            layout = Layout(tuple(parts), tuple(i % self.sites for i in range(blocks)))
+        if sites is not None:
+            layout = Layout(layout.parts, tuple(sites))
+        layout.check(Input("the array", array.shape, array.dtype), self.sites)
+        tensor = DistributedTensor(self._engines, array.shape, array.dtype, layout)
+        tensor.store(array)
+        return tensor
+
+    # -------------------------------------------------------------------------------------- runs
+
+    def run(
+        self,
+        taskgraph: TaskGraph,
+        arrays: Mapping[str, np.ndarray | DistributedTensor],
+        params: Mapping[str, object] | None = None,
+        *,
+        observers: Sequence[Observer] = (),
+        timeout: float | None = None,
+        keep: bool = False,
+    ) -> dict[str, Any]:
+        """Run `taskgraph` and return its outputs by name.
+
+        Parameters
+        ----------
+        arrays
+            The inputs by name: arrays, or tensors of this cluster that lie as the TaskGraph reads them.
+        params
+            The scalars that the program reads when it runs.
+        observers
+            Called with every event, in this thread.
+        timeout
+            Seconds after which the run is given up.
+        keep
+            Leave the outputs on the engines and return distributed tensors.
+
+        Raises
+        ------
+        ShapeError, UnknownNameError, DtypeError, PlanError
+            An input or a scalar is missing or does not fit.
+        EngineError
+            A kernel raised, an engine died or hangs, or the time was over.  The run has ended everywhere,
+            and tensors on living engines are still there.
+        """
+        eingraph.check_inputs(taskgraph.graph, arrays)
+        scalars = eingraph.read_params(taskgraph.graph, params or {})
+        if taskgraph.sites > self.sites:
+            raise PlanError(
+                f"the program is for {taskgraph.sites} sites, the cluster has {self.sites} engines"
+            )
+        with self._lock:
+            self._make_ready()
+            program = self._load(taskgraph)
+            inputs, stored = self._inputs(program, arrays)
+            kept = self._keep(taskgraph) if keep else {}
+            numbers = _numbers(taskgraph, kept)
+            orders = [Order(scalars, blocks, here) for blocks, here in zip(stored, numbers, strict=True)]
+            results = self._drive(taskgraph, program, inputs, orders, observers, timeout)
+        if kept:
+            return kept
+        whole = gather(taskgraph, results)
+        return {name: self._put(array, None, None) for name, array in whole.items()} if keep else whole
+
+    def _drive(
+        self,
+        taskgraph: TaskGraph,
+        program: _Program,
+        inputs: list[dict[int, np.ndarray]],
+        orders: list[Order],
+        observers: Sequence[Observer],
+        timeout: float | None,
+    ) -> list[SiteResult]:
+        error = ""
+        with self._engines.exchange() as exchange:
+            drive = Drive(self._engines, exchange, taskgraph, program.parts)
+            reader = EventReader(taskgraph, drive.logs, drive.began)
+
+            def report() -> None:
+                for event in reader.poll() if observers else ():
+                    tell(event)
+
+            def tell(event: Event) -> None:
+                for observer in observers:
+                    observer(event)
+
+            try:
+                tell(RunStarted(0.0, taskgraph.sites, len(taskgraph.tasks)))
+                drive.start(program.number, inputs, orders)
+                drive.collect(timeout, report)
+            except BaseException as failure:
+                error = str(failure) or type(failure).__name__
+                drive.abort()
+                raise
+            finally:
+                wall = time.time() - drive.began
+                self.last = RunRecord(taskgraph, tuple(drive.logs), drive.began, wall, error)
+                report()
+                tell(RunEnded(wall, error))
+        return drive.results
+
+    def _load(self, taskgraph: TaskGraph) -> _Program:
+        """Ship each engine its part of `taskgraph`, unless it has it already."""
+        known = self._programs.get(id(taskgraph))
+        if known is not None and known.taskgraph() is taskgraph:
+            return known
+        parts, number = split(taskgraph), self._engines.number()
+        self._engines.call({p.site: ("load_program", self._engines.session, number, p) for p in parts})
+        forget = weakref.finalize(taskgraph, self._forget, id(taskgraph), number)
+        forget.atexit = False
+        program = _Program(weakref.ref(taskgraph), number, parts, tuple(part.reads for part in parts))
+        self._programs[id(taskgraph)] = program
+        return program
+
+    def _forget(self, key: int, number: int) -> None:
+        self._programs.pop(key, None)
+        for site in range(self.sites):
+            self._engines.tell(site, wire.FORGET, number)
+
+    def _inputs(
+        self, program: _Program, arrays: Mapping[str, np.ndarray | DistributedTensor]
+    ) -> tuple[list[dict[int, np.ndarray]], list[dict[int, int]]]:
+        """Return for each site the boxes to send, and the numbers of the blocks that are there."""
+        there = {
+            name: self._blocks(name, a) for name, a in arrays.items() if isinstance(a, DistributedTensor)
+        }
+        sent, stored = [], []
+        for part, reads in zip(program.parts, program.reads, strict=True):
+            sent.append({})
+            stored.append({})
+            for i, (name, box) in enumerate(reads):
+                if name not in there:
+                    sent[-1][i] = np.asarray(arrays[name])[tuple(slice(*r) for r in box)]
+                elif (part.site, box) in there[name]:
+                    stored[-1][i] = there[name][part.site, box]
+                else:
+                    raise PlanError(
+                        f"{name} does not lie on the engines as the program reads it",
+                        notes=("compile the program with the tensor, or pass tensor.fetch()",),
+                    )
+        return sent, stored
+
+    def _blocks(self, name: str, tensor: DistributedTensor) -> dict[tuple[int, Box], int]:
+        if not tensor.is_on(self._engines):
+            raise EngineError(f"{name} is {tensor!r} of another cluster")
+        return {(site, box): number for site, box, number in tensor.blocks}
+
+    def _keep(self, taskgraph: TaskGraph) -> dict[str, DistributedTensor]:
+        """Return tensors for the outputs to be kept in; none if an output has blocks no layout describes."""
+        kept = {}
+        for out in taskgraph.outputs:
+            layout = layout_of(
+                out.shape, [box for _, box in out.blocks], [taskgraph.tasks[t].site for t, _ in out.blocks]
+            )
+            if layout is None:
+                return {}
+            kept[out.name] = DistributedTensor(self._engines, out.shape, out.dtype, layout)
+        return kept
+
+    def _check_running(self) -> None:
+        if self._stopped:
+            raise EngineError("the cluster was stopped")
+
+    def _make_ready(self) -> None:
+        """Replace engines that are gone, where they are ours to replace."""
+        self._check_running()
+        self._engines.look()
+        lost = dict(self._engines.lost)
+        if not lost or self._launched is None:
+            return
+        for program in list(self._programs.values()):
+            for site in range(self.sites):
+                self._engines.tell(site, wire.FORGET, program.number)
+        self._programs.clear()
+        for site in lost:
+            self._engines.replace(site, self._launched.replace(self._engines.info[site].pid, _START_SECONDS))
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """A TaskGraph that the engines have."""
+
+    taskgraph: weakref.ref[TaskGraph]
+    number: int
+    parts: tuple[SitePart, ...]
+    reads: tuple[tuple[Source, ...], ...]
+
+
+def _numbers(taskgraph: TaskGraph, kept: Mapping[str, DistributedTensor]) -> list[dict[int, tuple[int, ...]]]:
+    """Return for each site the numbers under which it is to keep the blocks that tasks make."""
+    numbers: list[dict[int, tuple[int, ...]]] = [{} for _ in range(taskgraph.sites)]
+    for out in taskgraph.outputs if kept else ():
+        for (task, _), (site, _, number) in zip(out.blocks, kept[out.name].blocks, strict=True):
+            numbers[site][task] = (*numbers[site].get(task, ()), number)
+    return numbers
+
+
+def _positive(what: str, n: int) -> None:
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise PlanError(f"{what} must be a whole number from 1, not {n!r}")
+
+
+def connect(
+    client: Any = None,
+    *,
+    profile: str | None = None,
+    cluster_file: str | None = None,
+    threads: int = 1,
+    timeout: float = 10.0,
+) -> Cluster:
+    """Use a cluster that somebody else started, with ``ipcluster start`` for instance, and will end.
+
+    Parameters
+    ----------
+    client
+        An ipyparallel client.
+    profile, cluster_file
+        Else the IPython profile under which the cluster runs (``default`` if nothing is given), or the path
+        of a file that describes it: ``cluster-….json`` or ``ipcontroller-client.json``.
+    threads
+        How many BLAS threads each engine uses from now on.
+    timeout
+        Seconds to wait for the controller, and for a first engine.
+
+    Raises
+    ------
+    EngineError
+        There is no such cluster, it has no engines, or they cannot reach each other.
+    """
+    _positive("threads", threads)
+    own = client is None
+    if own:
+        client = launch.find(profile, cluster_file, timeout)
+    try:
+        launch.wait_for_engine(client, timeout)
+    except BaseException:
+        if own:
+            launch.close_client(client)
+        raise
+    cluster = Cluster.__new__(Cluster)
+    cluster._attach(client, threads, None, own_client=own)
+    return cluster

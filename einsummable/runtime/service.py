@@ -1,0 +1,292 @@
+"""What an engine does for a driver: one `Service` for each driver that is connected to it.
+
+Contract: the functions at the end are called by the driver through ipyparallel, by reference; everything
+else goes over the mesh (see `wire`).  A thread of its own runs the programs, one after another, so the
+threads that read the mesh always answer.  The service ends, and forgets all blocks, when its driver is gone.
+An engine imports this module and nothing of IPython.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import socket
+import threading
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import TypeAlias
+
+import numpy as np
+import threadpoolctl
+
+from einsummable.errors import EngineError
+from einsummable.runtime import wire
+from einsummable.runtime.engine import SiteProgram, SiteStoppedError, Stop, TaskFailedError, load, run_site
+from einsummable.runtime.events import SiteLog, clock
+from einsummable.runtime.launch import THREAD_VARIABLES
+from einsummable.runtime.part import SitePart, Source
+from einsummable.runtime.transport import Address, Mesh, NotConnectedError, machine
+from einsummable.runtime.wire import DRIVER, Order
+from einsummable.taskgraph.tasks import Read
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFacts:
+    """What an engine tells about itself when its service is open."""
+
+    host: str
+    pid: int
+    threads: int
+    blas: str
+    address: Address
+
+
+#: A box of an input that a part reads, with the shape and dtype of its block.
+_Read: TypeAlias = tuple[Source, tuple[int, ...], np.dtype]
+
+
+@dataclass(slots=True)
+class _Run:
+    """A run that is to come or under way."""
+
+    log: SiteLog
+    inbox: SimpleQueue = field(default_factory=SimpleQueue)
+    inputs: dict[int, np.ndarray] = field(default_factory=dict)
+    told: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    telling: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Service:
+    """One site for one driver."""
+
+    def __init__(self, session: str, site: int, key: bytes, threads: int, bind: str) -> None:
+        self.session, self.site, self.threads = session, site, threads
+        self.programs: dict[int, tuple[SiteProgram, list[_Read]]] = {}
+        self.blocks: dict[int, np.ndarray] = {}
+        self._runs: dict[int, _Run] = {}
+        self._over = -1  # the latest run that is over: what still comes for it is dropped
+        self._orders: SimpleQueue[tuple[int, int, Order] | None] = SimpleQueue()
+        self._limited: SimpleQueue[tuple[int, str]] = SimpleQueue()
+        self._runner = threading.Thread(target=self._work, name=f"site {site}", daemon=True)
+        self._runner.start()
+        threads, blas = self._limited.get()
+        self.mesh = Mesh(site, key, self._on_frame, self._on_lost, bind=bind)
+        self.facts = SiteFacts(socket.gethostname(), os.getpid(), threads, blas, self.mesh.address)
+
+    def close(self) -> None:
+        """End the service and forget everything."""
+        _services.pop(self.session, None)
+        for run in list(self._runs):
+            self._abort(run)
+        self._orders.put(None)
+        self.mesh.close()
+        self.blocks.clear()
+        self.programs.clear()
+
+    # ------------------------------------------------------------- on the threads that read the mesh
+
+    def _on_frame(self, peer: int, kind: int, run: int, tag: int, payload: np.ndarray) -> None:
+        if kind == wire.BLOCK:
+            if (state := self._run(run)) is not None:
+                state.inbox.put((tag, payload))
+        elif peer == DRIVER:
+            self._on_order(kind, run, tag, payload)
+
+    def _on_order(self, kind: int, run: int, tag: int, payload: np.ndarray) -> None:
+        match kind:
+            case wire.INPUT:
+                if (state := self._run(run)) is not None:
+                    state.inputs[tag] = payload
+            case wire.RUN:
+                self._orders.put((run, tag, Order.unpack(payload)))
+            case wire.ABORT:
+                self._abort(run)
+            case wire.REPORT:
+                if (state := self._run(run)) is not None:
+                    self._tell(run, state)
+                    self._answer(wire.BUSY, run, _running(state.log) + 1)
+            case wire.STORE:
+                self.blocks[tag] = payload
+                self._answer(wire.DONE, run, tag)
+            case wire.FETCH if tag in self.blocks:
+                self._answer(wire.RESULT, run, tag, self.blocks[tag])
+            case wire.FETCH:
+                self._answer(wire.FAILED, run, tag, wire.pack_failure(-1, "the block is not here any more"))
+            case wire.FREE:
+                self.blocks.pop(tag, None)
+            case wire.FORGET:
+                self.programs.pop(tag, None)
+            case wire.CLOCK:
+                self._answer(wire.DONE, run, 0, np.array([time.time(), time.time() - clock()]))
+
+    def _on_lost(self, peer: int, reason: str) -> None:
+        if peer == DRIVER:
+            self.close()
+        else:
+            self._stop_all(f"the connection to site {peer} is lost ({reason})")
+
+    def _abort(self, run: int) -> None:
+        state = self._run(run)
+        if state is None:
+            return
+        state.inbox.put(Stop("the driver ended the run"))
+        if _running(state.log) >= 0:
+            # A kernel written in Python ends at its next bytecode; one inside BLAS when it comes back.
+            thread = ctypes.c_ulong(self._runner.ident)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(KeyboardInterrupt))
+
+    def _stop_all(self, reason: str) -> None:
+        for state in list(self._runs.values()):
+            state.inbox.put(Stop(reason))
+
+    def _run(self, run: int) -> _Run | None:
+        """Return the state of a run that is not over: blocks of others may come before the order to run."""
+        if run <= self._over:
+            return None
+        return self._runs.get(run) or self._runs.setdefault(run, _Run(SiteLog(self.site)))
+
+    # ------------------------------------------------------------------- on the thread that runs
+
+    def _work(self) -> None:
+        # In this thread, because OpenMP counts threads per thread.
+        self._limited.put(_limit_threads(self.threads))
+        order = (-1, -1, Order())
+        try:
+            while True:
+                try:
+                    order = self._orders.get()
+                    if order is None:
+                        return
+                    self._obey(*order)
+                except KeyboardInterrupt:  # see _abort; it may come a little late
+                    self._finish(order[0], wire.FAILED, wire.pack_failure(-1, "was interrupted"))
+        finally:
+            self.close()  # if anything unforeseen ends this thread, the driver sees the site go
+
+    def _obey(self, run: int, program: int, order: Order) -> None:
+        state = self._run(run)
+        if state is None:
+            return
+        try:
+            blocks = self._compute(run, program, order, state)
+        except TaskFailedError as error:
+            self._finish(run, wire.FAILED, wire.pack_failure(error.task, error.reason))
+        except (SiteStoppedError, NotConnectedError) as error:
+            self._finish(run, wire.FAILED, wire.pack_failure(wire.CUT_OFF, error.message))
+        except EngineError as error:
+            self._finish(run, wire.FAILED, wire.pack_failure(-1, error.message))
+        else:
+            for task, block in blocks.items():
+                for number in order.keep.get(task, ()):
+                    self.blocks[number] = _own(block)
+                if task not in order.keep:
+                    self._answer(wire.RESULT, run, task, block)
+            self._finish(run, wire.DONE)
+
+    def _compute(self, run: int, program: int, order: Order, state: _Run) -> dict[int, np.ndarray]:
+        loaded, reads = self.programs[program]
+        inputs = {}
+        for i, (source, shape, dtype) in enumerate(reads):
+            raw = self.blocks.get(order.blocks[i]) if i in order.blocks else state.inputs.get(i)
+            if raw is None:
+                raise EngineError(f"a block of {source[0]} is not on site {self.site} any more")
+            inputs[source] = raw.view(dtype).reshape(shape)
+
+        def send(site: int, tag: int, block: np.ndarray) -> None:
+            self.mesh.send(site, wire.BLOCK, run, tag, block)
+
+        result = run_site(
+            loaded, inputs=inputs, params=order.params, send=send, inbox=state.inbox, log=state.log
+        )
+        return result.blocks
+
+    def _finish(self, run: int, kind: int, payload: bytes = b"") -> None:
+        state = self._runs.get(run)
+        if state is not None:
+            self._tell(run, state)
+        self._over = max(self._over, run)
+        for old in [number for number in list(self._runs) if number <= run]:
+            self._runs.pop(old, None)
+        self._answer(kind, run, 0, payload)
+
+    # ------------------------------------------------------------------------------------ on either
+
+    def _tell(self, run: int, state: _Run) -> None:
+        with state.telling:
+            for tag, name in enumerate(wire.LISTS):
+                entries = getattr(state.log, name)
+                new = entries[state.told[name] : len(entries)]
+                if new:
+                    state.told[name] += len(new)
+                    self._answer(wire.LOG, run, tag, wire.pack_rows(new))
+
+    def _answer(self, kind: int, run: int, tag: int = 0, payload: np.ndarray | bytes = b"") -> None:
+        with contextlib.suppress(EngineError):  # the driver is gone; `_on_lost` sees to it
+            self.mesh.send(DRIVER, kind, run, tag, payload)
+
+
+def _reads(part: SitePart) -> list[_Read]:
+    made = {(t.name, t.box): (t.shape, t.dtype) for t in part.tasks if isinstance(t, Read)}
+    return [(source, *made[source]) for source in part.reads]
+
+
+def _running(log: SiteLog) -> int:
+    """Return the task being worked on, -1 if none: `log.running` keeps its value while the site waits."""
+    return -1 if log.ran and log.ran[-1][0] == log.running else log.running
+
+
+def _own(block: np.ndarray) -> np.ndarray:
+    """Return `block` without a larger array behind it that it would keep in memory."""
+    base = block.base
+    return block.copy() if isinstance(base, np.ndarray) and base.nbytes > block.nbytes else block
+
+
+def _limit_threads(threads: int) -> tuple[int, str]:
+    """Limit every BLAS and OpenMP; return how many threads they now use, and which BLAS there is."""
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))  # for those that are loaded later
+    threadpoolctl.threadpool_limits(threads)
+    libraries = [lib for lib in threadpoolctl.threadpool_info() if lib["user_api"] == "blas"]
+    names = dict.fromkeys(f"{lib['internal_api']} {lib['version'] or ''}".strip() for lib in libraries)
+    return max((lib["num_threads"] for lib in libraries), default=threads), ", ".join(names)
+
+
+# ---------------------------------------------------------------------- called through ipyparallel
+
+_services: dict[str, Service] = {}
+
+
+def where() -> str:
+    """Return what is equal for processes that can meet on this machine."""
+    return machine()
+
+
+def open_service(session: str, site: int, key: bytes, threads: int, bind: str) -> SiteFacts:
+    """Open the service of `site` for the driver that chose the name `session`."""
+    service = Service(session, site, key, threads, bind)
+    _services[session] = service
+    return service.facts
+
+
+def meet(session: str, addresses: dict[int, Address], timeout: float) -> dict[int, str]:
+    """Dial other sites; return those that cannot be reached, and why."""
+    failed = {}
+    for peer, address in addresses.items():
+        try:
+            _services[session].mesh.dial(peer, address, timeout)
+        except EngineError as error:
+            failed[peer] = "; ".join(error.notes)
+    return failed
+
+
+def load_program(session: str, program: int, part: SitePart) -> None:
+    """Take this site's part of a program and choose its kernels."""
+    _services[session].programs[program] = (load(part), _reads(part))
+
+
+def close_service(session: str) -> None:
+    """End the service, if it is still there."""
+    if session in _services:
+        _services[session].close()

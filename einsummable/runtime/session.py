@@ -1,0 +1,130 @@
+"""Tensors that live on the engines of a cluster, block by block, until they are freed.
+
+Contract: a `DistributedTensor` has a shape, a dtype and a `Layout`, and a number for each of its blocks,
+under which the site that the layout names keeps it.  Blocks are never modified.  They are dropped when the
+tensor is freed or garbage-collected.
+"""
+
+from __future__ import annotations
+
+import weakref
+from itertools import product
+
+import numpy as np
+
+from einsummable import dtypes
+from einsummable.errors import EngineError
+from einsummable.graph import Box, box_shape
+from einsummable.planner.partition import cut
+from einsummable.planner.plan import Layout
+from einsummable.runtime import wire
+from einsummable.runtime.engines import Engines
+
+
+class DistributedTensor:
+    """A tensor whose blocks are on the engines of a cluster.
+
+    Attributes
+    ----------
+    shape, dtype
+        As of an array.
+    layout
+        The parts of each dimension, and the site of each block.
+    """
+
+    def __init__(self, engines: Engines, shape: tuple[int, ...], dtype: np.dtype, layout: Layout) -> None:
+        self.shape, self.dtype, self.layout = tuple(shape), np.dtype(dtype), layout
+        self._engines = engines
+        self._numbers = tuple(engines.number() for _ in layout.sites)
+        self._drop = weakref.finalize(self, _drop, engines, layout.sites, self._numbers)
+        self._drop.atexit = False
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all blocks together."""
+        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+
+    @property
+    def blocks(self) -> list[tuple[int, Box, int]]:
+        """For each block its site, its box and its number; `EngineError` if the tensor was freed."""
+        if not self._drop.alive:
+            raise EngineError(f"{self!r} is used")
+        boxes = product(*(cut(n, k) for n, k in zip(self.shape, self.layout.parts, strict=True)))
+        return list(zip(self.layout.sites, boxes, self._numbers, strict=True))
+
+    def is_on(self, engines: Engines) -> bool:
+        """Return whether these are the engines that hold the blocks."""
+        return self._engines is engines
+
+    def store(self, array: np.ndarray) -> None:
+        """Send the blocks to their sites, and return when all have them."""
+        with self._engines.exchange() as exchange:
+            for site, box, number in self.blocks:
+                exchange.send(site, wire.STORE, number, array[_index(box)])
+            exchange.gather(self.layout.sites)
+
+    def fetch(self) -> np.ndarray:
+        """Return the whole tensor as an array of this process.
+
+        Raises
+        ------
+        EngineError
+            An engine that had a block is gone, or the tensor was freed.
+        """
+        blocks = self.blocks
+        with self._engines.exchange() as exchange:
+            for site, _, number in blocks:
+                exchange.send(site, wire.FETCH, number)
+            found = {answer.tag: answer.payload for answer in exchange.gather(self.layout.sites)}
+        if len(blocks) == 1:
+            return found[blocks[0][2]].view(self.dtype).reshape(self.shape)
+        whole = np.empty(self.shape, self.dtype)
+        for _, box, number in blocks:
+            whole[_index(box)] = found[number].view(self.dtype).reshape(box_shape(box))
+        return whole
+
+    def free(self) -> None:
+        """Drop the blocks now."""
+        self._drop()
+
+    def __repr__(self) -> str:
+        shape = ", ".join(map(str, self.shape))
+        if not self._drop.alive:
+            return f"<DistributedTensor [{shape}] {dtypes.name(self.dtype)}, freed>"
+        sites = sorted(set(self.layout.sites))
+        parts = "×".join(map(str, self.layout.parts)) or "1"
+        where = ", ".join(map(str, sites))
+        return (
+            f"<DistributedTensor [{shape}] {dtypes.name(self.dtype)}, {parts} blocks on "
+            f"site{'s' if len(sites) != 1 else ''} {where}>"
+        )
+
+
+def split_evenly(shape: tuple[int, ...], sites: int) -> Layout:
+    """Return the layout that cuts the longest dimension into a block for each site, as far as it goes."""
+    parts = [1] * len(shape)
+    if shape and max(shape) > 0:
+        longest = max(range(len(shape)), key=shape.__getitem__)
+        parts[longest] = min(sites, shape[longest])
+    return Layout(tuple(parts), tuple(range(max(parts, default=1))))
+
+
+def layout_of(shape: tuple[int, ...], boxes: list[Box], sites: list[int]) -> Layout | None:
+    """Return the layout with these blocks in this order, None if none has them: they are not near-equal."""
+    parts = tuple(len({box[d] for box in boxes}) for d in range(len(shape)))
+    expected = list(product(*(cut(n, k) for n, k in zip(shape, parts, strict=True))))
+    return Layout(parts, tuple(sites)) if expected == boxes else None
+
+
+def _index(box: Box) -> tuple[slice, ...]:
+    return tuple(slice(start, stop) for start, stop in box)
+
+
+def _drop(engines: Engines, sites: tuple[int, ...], numbers: tuple[int, ...]) -> None:
+    for site, number in zip(sites, numbers, strict=True):
+        engines.tell(site, wire.FREE, number)

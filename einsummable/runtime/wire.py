@@ -1,0 +1,103 @@
+"""What driver and sites say to each other over the mesh: kinds of frames, and how payloads are written.
+
+Contract: numbers, bytes of arrays, and JSON; never a pickle.  A frame's `run` numbers the exchange that it
+belongs to (the driver counts them up), its `tag` means what the table says.
+
+======== =================== ==========================================================================
+kind     goes                payload and tag
+======== =================== ==========================================================================
+BLOCK    site to site        a block of a run; tag: the Move
+INPUT    driver to site      a box of an input; tag: its index in ``SitePart.reads``
+RUN      driver to site      an `Order`; tag: the program
+ABORT    driver to site      end the run
+REPORT   driver to site      tell what has happened so far
+STORE    driver to site      keep this block; tag: its number.  Answer: DONE
+FETCH    driver to site      send this block; tag: its number.  Answer: RESULT or FAILED
+FREE     driver to site      drop this block; tag: its number
+FORGET   driver to site      drop this program; tag: its number
+CLOCK    driver to site      what time is it?  Answer: DONE with a Unix time and a `SiteLog.offset`
+RESULT   site to driver      a block; tag: the task that made it, or the block's number
+LOG      site to driver      float64 rows of a SiteLog; tag: which of its lists
+BUSY     site to driver      ends the answer to REPORT; tag: one more than the running task, 0 if none
+DONE     site to driver      the run ended well, what was asked for is done
+FAILED   site to driver      JSON ``[task, reason]``; if no task is to blame, -1 or CUT_OFF
+======== =================== ==========================================================================
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from einsummable import dtypes
+
+BLOCK, INPUT, RUN, ABORT, REPORT, STORE, FETCH, FREE, FORGET, CLOCK = range(10)
+RESULT, LOG, BUSY, DONE, FAILED = range(16, 21)
+
+#: In FAILED: the site could not go on because of another, or was told to end.
+CUT_OFF = -2
+#: The site number of the driver, which runs no tasks.
+DRIVER = -1
+#: The lists of a SiteLog, in the order of their tags in LOG frames.
+LISTS = ("ran", "sent", "received")
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """How one run of a program differs from another.
+
+    Attributes
+    ----------
+    params
+        The scalars.
+    blocks
+        For each index in ``SitePart.reads`` that is a block already here, the number of that block.
+    keep
+        For each task whose block is to stay here, the numbers that it shall have.
+    """
+
+    params: Mapping[str, np.generic] = field(default_factory=dict)
+    blocks: Mapping[int, int] = field(default_factory=dict)
+    keep: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+    def pack(self) -> bytes:
+        """Return the order as JSON, scalars bit for bit."""
+        scalars = [
+            [name, dtypes.name(value.dtype), value.tobytes().hex()] for name, value in self.params.items()
+        ]
+        return json.dumps([scalars, list(self.blocks.items()), list(self.keep.items())]).encode()
+
+    @classmethod
+    def unpack(cls, payload: np.ndarray) -> Order:
+        """Return the order that `pack` wrote."""
+        scalars, blocks, keep = json.loads(payload.tobytes())
+        params = {
+            name: np.frombuffer(bytes.fromhex(digits), dtypes.parse(dtype))[0]
+            for name, dtype, digits in scalars
+        }
+        return cls(params, dict(blocks), {task: tuple(numbers) for task, numbers in keep})
+
+
+def pack_failure(task: int, reason: str) -> bytes:
+    """Return the payload of FAILED."""
+    return json.dumps([task, reason]).encode()
+
+
+def unpack_failure(payload: np.ndarray) -> tuple[int, str]:
+    """Return the task and the reason of FAILED."""
+    task, reason = json.loads(payload.tobytes())
+    return task, reason
+
+
+def pack_rows(rows: Iterable[tuple]) -> np.ndarray:
+    """Return entries of a SiteLog as an array of float64, which is exact for task ids."""
+    return np.array(list(rows), np.float64)
+
+
+def unpack_rows(payload: np.ndarray, tag: int) -> list[tuple]:
+    """Return the entries of the list number `tag` that `pack_rows` wrote."""
+    columns = payload.view(np.float64).reshape(-1, 3 if LISTS[tag] == "ran" else 2).T
+    return list(zip(columns[0].astype(int).tolist(), *(c.tolist() for c in columns[1:]), strict=True))
