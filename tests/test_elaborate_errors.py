@@ -22,6 +22,7 @@ SHAPES = {
 INPUTS = {name: InputSpec(shape, F64) for name, shape in SHAPES.items()}
 INPUTS |= {"N": InputSpec((3, 4), I64), "Z": InputSpec((3, 4), C128)}
 SCALARS = {"lr": 0.5, "n": 2, "big": np.float64(3)}
+NESTED = "".join(f"def f{n}(a) = {'-' * 40}f{n + 1}(a)\n" for n in range(5)) + "def f5(a) = a\nR = f0(lr)"
 
 WRONG = {
     # labels and extents
@@ -79,6 +80,7 @@ WRONG = {
     "cycle-of-two": "P1[i] = x[i]\nQ1[i] = R[i] + P1[i]\nR[i] = 2*Q1[i]",
     "cycle-of-three-through-macro": "def f(a) = a * U\nU = V\nV = W1\nW1 = f(lr)",
     "macro-recursion": "def f(a) = g(a)\ndef g(a) = f(a)\nR[i] = f(x[i])",
+    "macros-nested-too-deeply": NESTED,
     "output-unknown": "Result[i] = x[i]\noutput Resul",
     "output-of-input": "R[i] = x[i]\noutput R, x",
     # calls
@@ -97,6 +99,7 @@ WRONG = {
     "difference-of-booleans": "R[i] = (x[i] > 0) - (x[i] > 1)",
     "negated-boolean": "R[i] = -(x[i] > 0)",
     "unknown-dtype": "input V[i=3] float7\nR = V[i]",
+    "whole-number-to-a-negative-power": "R[i,j] = N[i,j]**-1",
     # inputs
     "input-extent-unknown": "input V[i=3, j]\nR[i] = V[i,j]",
     # later

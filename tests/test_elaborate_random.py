@@ -225,7 +225,7 @@ def lines(draw, name):
     return Define(name, tuple(map(Label, draw(st.permutations(kept)))), expr)
 
 
-@settings(max_examples=400)
+@settings(max_examples=250)
 @given(st.tuples(lines("R1"), lines("R2")))
 def test_random_programs_mean_what_a_naive_interpreter_says(program):
     extents = tuple(syntax.ExtentDecl(Label(label), n) for label, n in EXTENT.items())

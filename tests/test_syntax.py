@@ -107,7 +107,7 @@ statements = st.one_of(
 programs = st.lists(statements, max_size=4).map(lambda s: Program(tuple(s)))
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(programs)
 def test_parse_undoes_unparse(program):
     assert parse(unparse(program)) == program

@@ -16,12 +16,20 @@ import numpy as np
 
 from einsummable import dtypes
 from einsummable.dtypes import ScalarType
-from einsummable.errors import EinsummableError, ParseError, ShapeError, Span, UnknownNameError, nearest
+from einsummable.errors import (
+    DtypeError,
+    EinsummableError,
+    ParseError,
+    ShapeError,
+    Span,
+    UnknownNameError,
+    nearest,
+)
 from einsummable.language import syntax
 from einsummable.language.extents import Fixed, Use
 from einsummable.language.products import Scaled, apply_scale, build, split_scale
 from einsummable.language.syntax import CONSTANTS, Expr, MacroDef
-from einsummable.language.terms import Index, Place, Scalar, Terms
+from einsummable.language.terms import Apply, Index, Place, Scalar, Terms
 from einsummable.scalar import FUNCTIONS, INFIX
 
 _CONSTANTS = {"inf": math.inf, "nan": math.nan, "pi": math.pi}
@@ -30,7 +38,8 @@ _COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": 
 CALLABLE = {name: name for name in FUNCTIONS if name not in INFIX} | {"max": "maximum", "min": "minimum"}
 #: Index forms and functions that the grammar has room for.
 _LATER = {syntax.Shift: "a shift", syntax.Stride: "a stride", syntax.GatherIndex: "a gather"}
-_MAX_MACROS = 50
+#: How deeply expressions and macros may nest together, well within Python's recursion limit.
+_MAX_DEPTH = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +101,7 @@ class Resolver:
         self.spans: dict[str, list[Span]] = {}
         self.scaled: dict[int, Scaled] = {}
         self._expanded: dict[tuple, int] = {}
+        self._depth = 0
 
     def error(
         self, kind: type[EinsummableError], message: str, place: Place, notes: Sequence[str] = ()
@@ -105,6 +115,15 @@ class Resolver:
     def resolve(self, expr: Expr, scope: Scope) -> int:
         """Return the term that `expr` means in `scope`."""
         place = scope.place(expr.span)
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            notes = ("define its parts on lines of their own",)
+            raise self.error(ParseError, "this expression is nested too deeply", place, notes)
+        term = self._resolve(expr, scope, place)
+        self._depth -= 1
+        return term
+
+    def _resolve(self, expr: Expr, scope: Scope, place: Place) -> int:
         match expr:
             case syntax.Number():
                 return self.terms.literal(expr.value, place)
@@ -123,8 +142,7 @@ class Resolver:
             case syntax.Mul(ops, parts):
                 return self._fold({"*": "mul", "/": "div"}, ops, parts, scope, place)
             case syntax.Pow(base, exponent):
-                args = self.resolve(base, scope), self.resolve(exponent, scope)
-                return self.terms.apply("pow", args, place)
+                return self._pow(self.resolve(base, scope), self.resolve(exponent, scope), place)
             case syntax.Compare(op, left, right):
                 args = self.resolve(left, scope), self.resolve(right, scope)
                 return self.terms.apply(_COMPARISONS[op], args, place)
@@ -136,6 +154,13 @@ class Resolver:
         for op, part in zip(ops[1:], parts[1:], strict=True):
             total = self.terms.apply(fns[op], (total, self.resolve(part, scope)), place)
         return total
+
+    def _pow(self, base: int, exponent: int, place: Place) -> int:
+        term, kinds = self.terms[exponent], [dtypes.kind(self.terms.types[i].dtype) for i in (base, exponent)]
+        if isinstance(term, Apply) and term.fn == "neg" and set(kinds) <= set("bi"):
+            notes = ("write f64(x)**-1, or 1/x",)
+            raise self.error(DtypeError, "a whole number to a negative power is none", place, notes)
+        return self.terms.apply("pow", (base, exponent), place)
 
     def _aggregate(self, expr: syntax.Aggregate, scope: Scope, place: Place) -> int:
         own = {label.name: self._bind(label, scope) for label in expr.labels}
@@ -306,7 +331,7 @@ class Resolver:
 
     def _expand(self, expr: syntax.Call, macro: MacroDef, scope: Scope, place: Place) -> int:
         self._check_call(expr, [label.name for label in macro.labels], len(macro.params), place)
-        if macro.name in scope.macros or len(scope.macros) >= _MAX_MACROS:
+        if macro.name in scope.macros:
             chain = " → ".join((*scope.macros[scope.macros.index(macro.name) :], macro.name))
             raise self.error(ParseError, f"the macro {macro.name} calls itself: {chain}", place)
         labels = {p.name: self._label(a, scope) for p, a in zip(macro.labels, expr.labels, strict=True)}

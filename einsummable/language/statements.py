@@ -109,6 +109,11 @@ class _Collector:
                     message = f"{name.removeprefix('extent ')!r} is defined twice"
                     raise self.error(ParseError, message, seen[name], span)
                 seen[name] = span
+        self._check_macros()
+        for line in self.lines.values():
+            self._check_left_side(line)
+
+    def _check_macros(self) -> None:
         for macro in self.own.values():
             if macro.name in CALLABLE or macro.name in prelude() or macro.name == "concat":
                 message = f"{macro.name!r} is a function of the language already"
@@ -118,33 +123,31 @@ class _Collector:
                 twice = [other.span for other in parts[:n] if other.name == part.name]
                 if twice:
                     raise self.error(ParseError, f"{part.name!r} is a parameter twice", *twice, part.span)
-        for line in self.lines.values():
-            labels = list(labels_in(line.dims))
-            for n, label in enumerate(labels):
-                twice = [other.span for other in labels[:n] if other.name == label.name]
-                if twice:
-                    message = f"label {label.name!r} stands twice on the left side"
-                    notes = (f"a diagonal matrix is where({label.name} == j, …, 0) with two labels",)
-                    raise self.error(ShapeError, message, *twice, label.span, notes=notes)
+
+    def _check_left_side(self, line: Define) -> None:
+        labels = list(labels_in(line.dims))
+        for n, label in enumerate(labels):
+            twice = [other.span for other in labels[:n] if other.name == label.name]
+            if twice:
+                message = f"label {label.name!r} stands twice on the left side"
+                notes = (f"a diagonal matrix is where({label.name} == j, …, 0) with two labels",)
+                raise self.error(ShapeError, message, *twice, label.span, notes=notes)
 
     def _reads_of_line(self, line: Define) -> Iterator[Read]:
-        yield from self._reads(line.expr, set(labels_of_line(line)), ())
-
-    def _reads(self, expr: Expr, bound: AbstractSet[str], inside: tuple[str, ...]) -> Iterator[Read]:
-        """Yield the names that `expr` reads, and those that the macros it calls read."""
-        for part in syntax.walk(expr):
-            match part:
-                case syntax.Ref():
-                    yield from (r for r in _ref_reads(part) if not (inside and r.name in bound))
-                case syntax.Name(name, span=span) if name not in bound and name not in CONSTANTS:
-                    yield Read(name, span, indexed=False)
-                case syntax.Call(fn) if fn in self.own and fn not in inside:
-                    macro = self.own[fn]
-                    own = {p.name for p in (*macro.labels, *macro.params)}
-                    for e in syntax.walk(macro.body):
-                        if isinstance(e, syntax.Aggregate):
-                            own |= {label.name for label in e.labels}
-                    yield from self._reads(macro.body, own, (*inside, fn))
+        """Yield the names that a line reads, and those that the macros it calls read."""
+        todo: list[tuple[Expr, AbstractSet[str], bool]] = [(line.expr, set(labels_of_line(line)), False)]
+        called: set[str] = set()
+        while todo:
+            expr, bound, in_macro = todo.pop()
+            for part in syntax.walk(expr):
+                match part:
+                    case syntax.Ref() if not (in_macro and part.name in bound):
+                        yield from _ref_reads(part)
+                    case syntax.Name(name, span=span) if name not in bound and name not in CONSTANTS:
+                        yield Read(name, span, indexed=False)
+                    case syntax.Call(fn) if fn in self.own and fn not in called:
+                        called.add(fn)
+                        todo.append((self.own[fn].body, _bound_in(self.own[fn]), True))
 
     def _first_reads(self, reads: Mapping[str, Sequence[Read]]) -> dict[str, Span]:
         """Return every name that is read with the first place where it is, in the order of the text."""
@@ -303,3 +306,12 @@ def _ref_reads(ref: syntax.Ref) -> Iterator[Read]:
     for index in ref.indices:
         if isinstance(index, syntax.GatherIndex):
             yield from _ref_reads(index.ref)
+
+
+def _bound_in(macro: MacroDef) -> set[str]:
+    """Return the parameters of `macro` and the labels that its aggregates bind."""
+    own = {p.name for p in (*macro.labels, *macro.params)}
+    for part in syntax.walk(macro.body):
+        if isinstance(part, syntax.Aggregate):
+            own |= {label.name for label in part.labels}
+    return own

@@ -37,9 +37,6 @@ class _Node:
     span: Span = field(default=NOWHERE, compare=False, repr=False)
 
 
-# ---- index forms: what may stand in X[...] ----
-
-
 @dataclass(frozen=True, slots=True)
 class Label(_Node):
     """``i`` in ``X[i]``: the name of an index."""
@@ -209,9 +206,6 @@ def walk(expr: Expr) -> Iterator[Expr]:
         todo.extend(reversed(children(node)))
 
 
-# ---- statements ----
-
-
 @dataclass(frozen=True, slots=True)
 class Define(_Node):
     """``Z[i, (h d)] = expr``; `dims` is empty for a scalar."""
@@ -304,10 +298,10 @@ def unparse(tree: Program | Statement | Expr) -> str:
         case Define(name, dims, expr):
             return f"{name}{_bracketed(dims)} = {unparse(expr)}"
         case InputDecl(name, dims, dtype):
-            listed = ",".join(_dim(d) for d in dims)
+            listed = ",".join(unparse_index(d.index) + _extent(d.extent, "=") for d in dims)
             return f"input {name}{f'[{listed}]' if dims else ''}{f' {dtype}' if dtype else ''}"
         case ExtentDecl(label, extent):
-            return f"extent {label.name} = {_extent(extent)}"
+            return f"extent {label.name}{_extent(extent, ' = ')}"
         case OutputDecl(names):
             return f"output {_names(names)}"
         case MacroDef(name, labels, params, body):
@@ -383,12 +377,8 @@ def _bracketed(indices: tuple[Index, ...]) -> str:
     return f"[{','.join(map(unparse_index, indices))}]" if indices else ""
 
 
-def _extent(extent: int | Name) -> str:
-    return extent.name if isinstance(extent, Name) else str(extent)
-
-
-def _dim(dim: Dim) -> str:
-    return unparse_index(dim.index) + ("" if dim.extent is None else f"={_extent(dim.extent)}")
+def _extent(extent: int | Name | None, before: str) -> str:
+    return "" if extent is None else before + (extent.name if isinstance(extent, Name) else str(extent))
 
 
 def unparse_index(index: Index) -> str:
