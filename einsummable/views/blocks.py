@@ -259,7 +259,7 @@ def table_text(table: dict[str, Any]) -> str:
     inner, outer = dims[-2:], [d for d in dims[:-2] if len(d["edges"]) > 2]
     columns = len(inner[-1]["edges"]) - 1 if inner else 1
     panels = _panels(table, outer)
-    cell = max((len(block_text(b)) for b in table["blocks"]), default=1) + 2
+    cell = max([1, *(len(block_text(b)) for b in table["blocks"])]) + 2
     wide = columns * (cell + 1) + 1
     if wide > _COLUMNS or len(table["blocks"]) > 512:
         return f"({amounts.count(table['count'])} blocks)"

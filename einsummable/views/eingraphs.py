@@ -6,12 +6,13 @@ where there is not) and a look that is the same for both.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from math import prod
 from typing import Any
 
 from einsummable import dtypes
-from einsummable.graph import EinGraph, Einsummable, Input
+from einsummable.errors import Span
+from einsummable.graph import EinGraph, Einsummable, Input, Node
 from einsummable.views import amounts, dot, framed, naming
 from einsummable.views.colours import INK, PAPER
 from einsummable.views.drawing import Drawing, shorten, text_width
@@ -19,8 +20,12 @@ from einsummable.views.layered import Edge
 
 _SIZE = 12
 _WIDEST = 230.0
+_OTHERS = (("Reshape", "reshape"), ("Select", "selection"))
 #: Beyond this many nodes dot takes longer than a reader waits.
 _DOT_LIMIT = 250
+
+#: A use of a macro: its name, the name of its line, the place of the call.
+_Use = tuple[str, str, Span | None]
 
 
 def graph_view(graph: EinGraph) -> dict[str, Any]:
@@ -65,12 +70,13 @@ def graph_view(graph: EinGraph) -> dict[str, Any]:
 
 def _caption(graph: EinGraph, view: dict[str, Any]) -> str:
     inputs = [n for n in view["nodes"] if n["type"] == "Input"]
-    made = [n for n in view["nodes"] if n["type"] != "Input"]
+    made = Counter(n["type"] for n in view["nodes"])
     contractions = sum(isinstance(n, Einsummable) and n.is_contraction for n in graph.nodes)
     largest = max(view["nodes"], key=lambda n: n["bytes"], default=None)
     words = f"{amounts.many(len(inputs), 'input')} of {amounts.nbytes(sum(n['bytes'] for n in inputs))}, "
-    words += f"{amounts.many(len(made), 'einsummable')}"
+    words += amounts.many(made["Einsummable"], "einsummable")
     words += f" of which {amounts.many(contractions, 'contraction')}" if contractions else ""
+    words += "".join(f", {amounts.many(made[kind], noun)}" for kind, noun in _OTHERS if made[kind])
     if largest is not None:
         words += f"; the largest tensor is {largest['name']} with {amounts.nbytes(largest['bytes'])}"
     return words
@@ -78,7 +84,11 @@ def _caption(graph: EinGraph, view: dict[str, Any]) -> str:
 
 def _macros(graph: EinGraph) -> list[dict[str, Any]]:
     """Return the connected sets of nodes that one use of a macro made, where there is more than one node."""
-    keys = [(n.origin.macro, n.origin.name, n.origin.span) if n.origin.macro else None for n in graph.nodes]
+    keys = [_macro_key(node) for node in graph.nodes]
+    used = set(keys) - {None}
+    for i, node in enumerate(graph.nodes):
+        if keys[i] is None:
+            keys[i] = next((key for key in used if _is_whole_line(graph.text, node, key)), None)
     root = list(range(len(graph.nodes)))
 
     def find(i: int) -> int:
@@ -95,6 +105,18 @@ def _macros(graph: EinGraph) -> list[dict[str, Any]]:
         if key is not None and not isinstance(graph.nodes[i], Input):
             members[find(i)].append(i)
     return [{"name": keys[r][0], "nodes": found} for r, found in members.items() if len(found) > 1]
+
+
+def _macro_key(node: Node) -> _Use | None:
+    return (node.origin.macro, node.origin.name, node.origin.span) if node.origin.macro else None
+
+
+def _is_whole_line(text: str, node: Node, use: _Use) -> bool:
+    """Return whether `node` ends a line whose right side is nothing but this use of a macro."""
+    line, (_, name, call) = node.origin.span, use
+    if line is None or call is None or node.origin.name != name or line.stop != call.stop:
+        return False
+    return text[line.start : call.start].rstrip().endswith("=")
 
 
 # ------------------------------------------------------------------------------------------ text
