@@ -214,6 +214,8 @@ def _check_node(graph: EinGraph, node: Node) -> None:
     sources = [graph.nodes[j] for j in node.inputs]
     match node:
         case Einsummable():
+            if len(node.labels) != len(sources):
+                raise ShapeError(f"it has labels for {len(node.labels)} inputs, it has {len(sources)}")
             operands = [(s.shape, ls) for s, ls in zip(sources, node.labels, strict=True)]
             space = iteration_space(node.out, operands, node.join, dict(node.space))
             if dict(space) != dict(node.space):
@@ -227,10 +229,10 @@ def _check_node(graph: EinGraph, node: Node) -> None:
                 dtype if node.aggregate is None else scalar.aggregate_dtype(node.aggregate, dtype)
             ):
                 raise ShapeError(f"its dtype is {node.dtype}, its join makes {dtype}")
-        case Reshape():
-            _check_reshape(node, sources[0].shape)
-        case Select():
-            _check_select(node, sources[0].shape)
+        case Reshape() | Select():
+            (_check_reshape if isinstance(node, Reshape) else _check_select)(node, sources[0].shape)
+            if node.dtype != sources[0].dtype:
+                raise ShapeError(f"its dtype is {node.dtype}, its input's is {sources[0].dtype}")
 
 
 def _check_reshape(node: Reshape, shape: tuple[int, ...]) -> None:

@@ -150,7 +150,7 @@ class Einsummable:
             [f"x{i}" for i in self.inputs] if len(self.inputs) > 3 else ["x", "y", "z"][: len(self.inputs)]
         )
         over = f" {self.aggregate}[{','.join(self.aggregated)}]" if self.aggregate else ""
-        reads = ", ".join(f"%{i}[{','.join(ls)}]" for i, ls in zip(self.inputs, self.labels, strict=True))
+        reads = ", ".join(f"%{i}[{','.join(ls)}]" for i, ls in zip(self.inputs, self.labels, strict=False))
         return f"[{','.join(self.out)}]{over} {self.join.format(names)}" + (f"  of {reads}" if reads else "")
 
 
@@ -394,18 +394,29 @@ def _read_param(param: Param, value: object) -> np.generic:
 
 
 def check_inputs(graph: EinGraph, arrays: Mapping[str, object]) -> None:
-    """Raise unless `arrays` (anything with shape and dtype) fits every input's declared shape and dtype."""
-    problems = []
+    """Raise unless `arrays` (anything with shape and dtype) fits every input's declared shape and dtype.
+
+    Raises
+    ------
+    UnknownNameError, ShapeError, DtypeError
+        An array is missing, or has another shape or dtype; the others that do not fit are in the notes.
+    """
+    problems: list[tuple[type[EinsummableError], str]] = []
     for name, node in graph.inputs.items():
         if name not in arrays:
             raise UnknownNameError(f"no array is given for the input {name!r}")
-        shape, dtype = tuple(np.shape(arrays[name])), getattr(arrays[name], "dtype", None)
-        if shape != node.shape:
-            problems.append(f"{name} has shape {shape}, the program was compiled for {node.shape}")
-        elif dtype != node.dtype:
-            problems.append(f"{name} is {dtype}, the program was compiled for {dtypes.name(node.dtype)}")
+        array = arrays[name] if hasattr(arrays[name], "dtype") else np.asarray(arrays[name])
+        if tuple(array.shape) != node.shape:
+            had, wanted = f"has shape {tuple(array.shape)}", str(node.shape)
+        elif array.dtype != node.dtype:
+            had, wanted = f"is {dtypes.name(array.dtype)}", dtypes.name(node.dtype)
+        else:
+            continue
+        kind = ShapeError if tuple(array.shape) != node.shape else DtypeError
+        problems.append((kind, f"{name} {had}, the program was compiled for {wanted}"))
     if problems:
-        raise ShapeError(problems[0], notes=tuple(problems[1:]))
+        kind, message = problems[0]
+        raise kind(message, notes=tuple(text for _, text in problems[1:]))
 
 
 def evaluate(

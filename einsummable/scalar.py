@@ -22,7 +22,7 @@ import numpy as np
 from einsummable import dtypes
 from einsummable.codec import register_union
 from einsummable.dtypes import ScalarType, kind, promote
-from einsummable.errors import DtypeError
+from einsummable.errors import DtypeError, ShapeError, UnknownNameError, nearest
 
 # ---------------------------------------------------------------------------------- expressions
 
@@ -136,7 +136,7 @@ INFIX = {
 def _format(op: Op, args: Sequence[str], done: list[tuple[str, int]]) -> tuple[str, int]:
     match op:
         case Arg(index):
-            return args[index], 9
+            return (args[index] if index < len(args) else f"x{index}"), 9  # a broken one prints too
         case Label(name) | Param(name):
             return name, 9
         case Const(literal):
@@ -300,7 +300,8 @@ def _cast_to(dtype: np.dtype) -> Rule:
 def _erf(x: np.ndarray) -> np.ndarray:
     from scipy.special import erf  # not numpy's, and slow to import
 
-    return erf(x)
+    # It has loops for float32 and float64 only.
+    return erf(x.astype(np.float64, copy=False) if x.dtype.char == "g" else x).astype(x.dtype, copy=False)
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
@@ -407,6 +408,8 @@ AGGREGATES: dict[str, Aggregate] = {
 
 def aggregate_dtype(aggregate: str, dtype: np.dtype) -> np.dtype:
     """Return the dtype of an aggregate of `dtype`: its own; a sum or product of booleans counts (int64)."""
+    if aggregate not in AGGREGATES:
+        raise UnknownNameError(f"{aggregate!r} is no aggregate", notes=nearest(aggregate, AGGREGATES))
     if AGGREGATES[aggregate].ordered and kind(dtype) == "c":
         raise DtypeError(f"{aggregate} of complex numbers has no meaning: they have no order")
     if aggregate in ("any", "all"):
@@ -435,19 +438,27 @@ def infer(
     ------
     DtypeError
         Where a function has no meaning for its operands.
+    UnknownNameError, ShapeError
+        A function, a parameter or an input that it reads does not exist.
     """
     known = dict(params)
     done: list[Typed] = []
     for op in expr.ops:
         match op:
+            case Arg(index) if index >= len(args):
+                raise ShapeError(f"its join reads input {index}, it has {len(args)}")
             case Arg(index):
                 done.append(Typed(ScalarType(args[index])))
             case Label():
                 done.append(Typed(dtypes.WEAK_INT))
             case Const():
                 done.append(Typed(dtypes.of_value(op.value)))
+            case Param(name) if name not in known:
+                raise UnknownNameError(f"the scalar {name!r} is not declared", notes=nearest(name, known))
             case Param(name):
                 done.append(Typed(known[name]))
+            case Call(fn) if fn not in FUNCTIONS:
+                raise UnknownNameError(f"{fn!r} is no function", notes=nearest(fn, FUNCTIONS))
             case Call(fn, operands):
                 types = [done[a].type for a in operands]
                 wanted, result = FUNCTIONS[fn].rule(fn, types)
@@ -496,5 +507,6 @@ def evaluate(
                     np.asarray(done[a]).astype(d, copy=False)
                     for a, d in zip(operands, typed.operands, strict=True)
                 )
-                done.append(np.asarray(FUNCTIONS[fn].numpy(*cast)))
+                result = np.asarray(FUNCTIONS[fn].numpy(*cast))
+                done.append(result.astype(typed.type.dtype, copy=False))  # numpy squares booleans to int8
     return done[-1]
