@@ -5,28 +5,59 @@
 (2, 3)
 
 In a notebook, ``%load_ext einsummable`` brings the cell magic ``%%ein``.
+
+Names are loaded when they are first used, so that an engine, which needs the runtime and the kernels only,
+does not load the language, the planner or the pictures.
 """
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from einsummable.codec import from_json, to_json
-from einsummable.errors import (
-    CapacityError,
-    DtypeError,
-    EinsummableError,
-    EngineError,
-    ParseError,
-    PlanError,
-    ShapeError,
-    TaskError,
-    UnknownNameError,
-)
-from einsummable.graph import EinGraph
-from einsummable.pipeline import Compiled, compile, einsum, run  # noqa: A004 - always written qualified
-from einsummable.runtime.cluster import Cluster, connect
-from einsummable.tensor import Tensor, tensor
+if TYPE_CHECKING:
+    from einsummable.codec import from_json, to_json
+    from einsummable.errors import (
+        CapacityError,
+        DtypeError,
+        EinsummableError,
+        EngineError,
+        ParseError,
+        PlanError,
+        ShapeError,
+        TaskError,
+        UnknownNameError,
+    )
+    from einsummable.graph import EinGraph
+    from einsummable.pipeline import (
+        Compiled,
+        Tensor,
+        compile,  # noqa: A004 - always written qualified
+        einsum,
+        run,
+        tensor,
+    )
+    from einsummable.runtime.cluster import Cluster, connect
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "codec": ["from_json", "to_json"],
+    "errors": [
+        "CapacityError",
+        "DtypeError",
+        "EinsummableError",
+        "EngineError",
+        "ParseError",
+        "PlanError",
+        "ShapeError",
+        "TaskError",
+        "UnknownNameError",
+    ],
+    "graph": ["EinGraph"],
+    # Lazy tensors, too: the pipeline tells them how to run.
+    "pipeline": ["Compiled", "Tensor", "compile", "einsum", "run", "tensor"],
+    "runtime.cluster": ["Cluster", "connect"],
+}
+_HOME = {name: f"einsummable.{module}" for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "CapacityError",
@@ -50,6 +81,18 @@ __all__ = [
     "tensor",
     "to_json",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'einsummable' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def load_ipython_extension(ipython: Any) -> None:

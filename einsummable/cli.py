@@ -52,9 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     lab.add_argument("options", nargs=argparse.REMAINDER, help="passed on to jupyter lab")
     lab.set_defaults(command=_lab)
     plan = commands.add_parser("plan", help="plan a program: every input needs an `input` line")
-    plan.add_argument(
-        "file", type=argparse.FileType("r", encoding="utf-8"), help="a program; - reads it from here"
-    )
+    plan.add_argument("file", help="a program; - reads it from standard input")
     plan.add_argument("--sites", type=int, default=None, help="how many sites (default: the processors)")
     plan.set_defaults(command=_plan)
     bench = commands.add_parser("bench", help="measure against numpy and others, as ratios")
@@ -132,10 +130,18 @@ def _lab(args: argparse.Namespace) -> int:
 
 
 def _plan(args: argparse.Namespace) -> int:
-    net = pipeline.compile(args.file.read(), sites=args.sites)
+    text = sys.stdin.read() if args.file == "-" else _read(Path(args.file))
+    net = pipeline.compile(text, sites=args.sites)
     print(net.graph, end="\n\n")
     print(net.explain())
     return 0
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise EinsummableError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def _benchmarks() -> list[str]:

@@ -62,5 +62,4 @@ def complete(text: str, cursor: int, tensors: Iterable[str] | Mapping[str, objec
         words = [*tensors, *defined, *functions, *sorted(AGGREGATES), *macro_names(), *sorted(CONSTANTS)]
         if not text[: cursor - len(typed)].rpartition("\n")[2].strip():
             words += _STATEMENTS
-    known = (KEYWORDS - set(_STATEMENTS)) | {typed}
-    return sorted({w for w in words if w.startswith(typed) and w not in known})
+    return sorted({w for w in words if w.startswith(typed) and w not in KEYWORDS - set(_STATEMENTS)})

@@ -197,7 +197,7 @@ def make_matcher(shell: InteractiveShell) -> Any:
     @context_matcher()
     def ein_matcher(context: CompletionContext) -> dict[str, Any]:
         header, _, _ = context.full_text.partition("\n")
-        if not header.startswith("%%ein") or header[5:6].isalnum():
+        if header.split(maxsplit=1)[:1] != ["%%ein"]:
             return {"completions": []}
         lines = context.full_text.split("\n")
         cursor = sum(len(line) + 1 for line in lines[: context.cursor_line]) + context.cursor_position

@@ -92,7 +92,7 @@ def test_a_wrong_formula_shows_its_message_and_no_python(shell):
         ("%%ein --on moon\n" + MATMUL, "--on takes 'local' or 'cluster'"),
         ("%%ein for\n" + MATMUL, "'for' is no name"),
         ("%%ein --sites 0 --run\n" + MATMUL, "sites must be a whole number from 1"),
-        ("%%ein --colour red\n" + MATMUL, "unrecognized arguments: --colour red"),
+        ("%%ein --colour red\n" + MATMUL, "unrecognized arguments: --colour"),
         ("%ein_cluster info", "there is no cluster yet"),
     ],
 )
