@@ -23,20 +23,13 @@ UNPLACED = "#9a9a9a"
 
 _BLUE, _ORANGE, _GREEN, _VERMILION = "#0072b2", "#e69f00", "#009e73", "#d55e00"
 _SKY, _PURPLE, _YELLOW = "#56b4e9", "#cc79a7", "#f0e442"
+_INDIGO = "#332288"
 OKABE_ITO = (_BLUE, _ORANGE, _GREEN, _VERMILION, _SKY, _PURPLE, _YELLOW, INK)
 
 #: For what is not a site: nodes in a timeline, parts of a cost.  Tol's muted scheme, distinct from the above.
 CATEGORIES = (
-    "#332288",
-    "#88ccee",
-    "#aa4499",
-    "#ddcc77",
-    "#117733",
-    "#cc6677",
-    "#44aa99",
-    "#882255",
-    "#999933",
-)
+    "#88ccee", "#cc6677", "#ddcc77", "#44aa99", "#aa4499", "#999933", _INDIGO, "#117733", "#882255",
+)  # fmt: skip
 
 
 def groups(sites: int, hosts: Sequence[int] | None = None) -> tuple[int, ...]:
@@ -54,7 +47,7 @@ def palette(sites: int, hosts: tuple[int, ...] | None = None) -> tuple[str, ...]
     if sites <= len(OKABE_ITO):
         return OKABE_ITO[:sites]
     group = groups(sites, hosts)
-    hues = [c for c in OKABE_ITO if c != INK] + [CATEGORIES[0]]
+    hues = [c for c in OKABE_ITO if c != INK] + [_INDIGO]
     if sites > 64:
         return tuple(hues[g % len(hues)] for g in group)
     colours = []
