@@ -20,10 +20,13 @@ import numpy as np
 
 from einsummable import dtypes, views
 from einsummable.display import Picture
+from einsummable.equation import Signature, bind
 from einsummable.errors import PlanError, UnknownNameError, nearest
 from einsummable.graph import EinGraph
+from einsummable.kernels.whole import Whole
 from einsummable.language.elaborate import InputSpec, elaborate
 from einsummable.language.parser import parse
+from einsummable.lazy import Tensor, graph_of, set_runner, tensor  # noqa: F401 - `tensor` is public here
 from einsummable.planner import strategies
 from einsummable.planner.eindecomp import plan as eindecomp
 from einsummable.planner.explain import Explanation, explain
@@ -35,7 +38,6 @@ from einsummable.runtime.executor import Executor
 from einsummable.runtime.local import LocalExecutor
 from einsummable.taskgraph.lower import lower
 from einsummable.taskgraph.tasks import TaskGraph
-from einsummable.tensor import Tensor, graph_of
 
 #: Scalars of the caller's scope: read when a program runs.
 _SCALARS = (bool, int, float, complex, np.generic)
@@ -255,9 +257,64 @@ def compile(  # noqa: A001 - in the sense of re.compile, always written qualifie
     return Compiled(graph, data, sites=sites, cluster=cluster, p=p)
 
 
-def run(tensor: Tensor, *, sites: int | None = None, cluster: Executor | None = None) -> np.ndarray:
+def run(x: Tensor, *, sites: int | None = None, cluster: Executor | None = None) -> np.ndarray:
     """Compute a lazy tensor and return its array."""
-    return compile(tensor, sites=sites, cluster=cluster).run()["out"]
+    return compile(x, sites=sites, cluster=cluster).run()["out"]
+
+
+set_runner(run)
+
+
+def einsum(
+    *operands: Any,
+    out: np.ndarray | None = None,
+    optimize: Any = False,
+    dtype: Any = None,
+    order: str | None = "K",
+    casting: str = "safe",
+    sites: int | None = None,
+    cluster: Executor | None = None,
+) -> np.ndarray | np.generic:
+    """Return what ``numpy.einsum`` returns for the same arguments, always in a fresh array.
+
+    Parameters
+    ----------
+    *operands
+        An equation and arrays, or pairs of an array and a list of labels.
+    out, dtype, order, casting
+        As in numpy.
+    optimize
+        A name that opt_einsum knows, or a path; whatever it is, two operands are contracted at a time.
+    sites, cluster
+        Where to run: without either in this thread at once, else as a planned program.
+
+    Raises
+    ------
+    ParseError
+        The equation is none, or an argument has no meaning; also a `ValueError`.
+    ShapeError
+        A label has two extents, neither of them 1; also a `ValueError`.
+    DtypeError
+        An operand is no number, or may not be cast; also a `TypeError`.
+
+    Examples
+    --------
+    >>> float(einsum("ij,jk,ki->", np.eye(3), np.ones((3, 2)), np.ones((2, 3))))
+    6.0
+    """
+    call = bind(operands, out=out, dtype=dtype, order=order, casting=casting, optimize=optimize)
+    if sites is None and cluster is None:
+        with np.errstate(all="ignore"):  # numpy's einsum does not warn either
+            result = _whole(call.signature)(call.arrays)["out"]
+    else:
+        program = Compiled(call.signature.graph(), call.arrays, sites=sites, cluster=cluster)
+        result = program.run()["out"]
+    return call.finish(result)
+
+
+@lru_cache(maxsize=512)
+def _whole(signature: Signature) -> Whole:
+    return Whole(signature.graph())
 
 
 def _sort_out(

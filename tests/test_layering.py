@@ -20,7 +20,7 @@ LAYERS = [
     {"builder"},
     {"contract"},
     {"language", "equation"},
-    {"tensor", "autodiff"},
+    {"lazy", "autodiff"},
     {"kernels"},
     {"planner"},
     {"taskgraph"},

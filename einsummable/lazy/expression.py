@@ -19,8 +19,8 @@ from einsummable.builder import GraphBuilder
 from einsummable.contract import Contraction, append
 from einsummable.errors import ParseError
 from einsummable.graph import EinGraph, Position, Space
-from einsummable.scalar import COPY, Call, ScalarBuilder, ScalarExpr, infer
-from einsummable.tensor.regroup import regroup
+from einsummable.lazy.regroup import regroup
+from einsummable.scalar import COPY, Arg, Call, ScalarBuilder, ScalarExpr, infer
 
 #: Operations of a formula written out, shared ones as often as they stand in it.
 LONGEST = 64
@@ -28,7 +28,7 @@ LONGEST = 64
 Labels: TypeAlias = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Source:
     """A tensor that the caller provides, now (`array`) or when the program runs."""
 
@@ -43,7 +43,7 @@ class Source:
         return ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Loop:
     """An einsummable that is no contraction: a map, or a reduction.
 
@@ -75,7 +75,7 @@ class Loop:
         return self.operands
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Product:
     """A contraction of any number of operands."""
 
@@ -98,7 +98,7 @@ class Product:
         return self.operands
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Regroup:
     """The same elements in the same order under another shape."""
 
@@ -116,7 +116,7 @@ class Regroup:
         return (self.source,)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Pick:
     """Part of a tensor: a position for each of its dimensions (see `graph.Select`)."""
 
@@ -186,14 +186,6 @@ def _topological(roots: object) -> list[Expression]:
     return order
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """A map as it will be written: nodes it reads with their labels, and its formula."""
-
-    reads: tuple[tuple[int, Labels], ...]
-    join: ScalarExpr
-
-
 class _Builder:
     """Appends expressions, given in topological order, to a graph."""
 
@@ -201,7 +193,9 @@ class _Builder:
         self.graph = GraphBuilder()
         self.arrays: dict[str, np.ndarray] = {}
         self._ids: dict[Expression, int] = {}
-        self._forms: dict[Loop, _Form] = {}  # maps that wait to be written into their reader
+        self._waiting: set[Loop] = set()  # maps that are to be written into their reader
+        self._inlined: dict[Loop, frozenset[Expression]] = {}  # which maps are written into each loop
+        self._length: dict[Expression, int] = {}  # of its formula
         self._sources: dict[str, Source] = {}
         self._named = {x.name for x in order if isinstance(x, Source) and x.name is not None}
         self._readers: dict[Expression, int] = dict.fromkeys(order, 0)
@@ -217,11 +211,11 @@ class _Builder:
             case Source():
                 self._ids[expression] = self._add_source(expression)
             case Loop():
-                form = self._form(expression)
+                self._inline_into(expression)
                 if expression.aggregate is None and self._readers[expression] == 1:
-                    self._forms[expression] = form
+                    self._waiting.add(expression)
                 else:
-                    self._ids[expression] = self._add_loop(expression, form)
+                    self._ids[expression] = self._add_loop(expression)
             case Product(operands, contraction):
                 ids = [self.id_of(x) for x in operands]
                 self._ids[expression] = append(self.graph, ids, contraction)
@@ -233,47 +227,66 @@ class _Builder:
     def id_of(self, expression: Expression) -> int:
         """Return the node of `expression`, which becomes one if it waited."""
         if expression not in self._ids:
-            self._ids[expression] = self._add_loop(expression, self._forms.pop(expression))
+            self._waiting.discard(expression)
+            self._ids[expression] = self._add_loop(expression)
         return self._ids[expression]
 
-    def _add_loop(self, loop: Loop, form: _Form) -> int:
-        extents = dict(loop.space)
-        return self.graph.einsummable(loop.out, form.reads, form.join, loop.aggregate, extents=extents)
+    def _add_loop(self, loop: Loop) -> int:
+        b = ScalarBuilder()
+        reads: dict[tuple[int, Labels], int] = {}
+        join = b.build(self._write(loop, {label: label for label, _ in loop.space}, b, reads))
+        return self.graph.einsummable(loop.out, tuple(reads), join, loop.aggregate, extents=dict(loop.space))
 
-    def _form(self, loop: Loop) -> _Form:
-        """Return `loop` with the maps that wait for it written into its formula, if it stays short."""
-        form = self._written(loop, self._inlinable(loop))
-        return form if _length(form.join) <= LONGEST else self._written(loop, set())
+    def _write(
+        self, loop: Loop, new: Mapping[str, str], b: ScalarBuilder, reads: dict[tuple[int, Labels], int]
+    ) -> int:
+        """Write the formula of `loop`, its labels called `new`, to `b`; note in `reads` what it reads.
 
-    def _inlinable(self, loop: Loop) -> set[Expression]:
-        """Return the waiting maps of which `loop` reads every element once."""
+        It calls itself for what is written into it: `LONGEST` bounds how deep.
+        """
+        args = []
+        for x, old in zip(loop.operands, loop.labels, strict=True):
+            labels = tuple(new[label] for label in old)
+            if isinstance(x, Loop) and x in self._inlined[loop]:
+                args.append(self._write(x, dict(zip(x.out, labels, strict=True)), b, reads))
+            else:
+                args.append(b.arg(reads.setdefault((self.id_of(x), labels), len(reads))))
+        return b.inline(loop.join, args)
+
+    def _inline_into(self, loop: Loop) -> None:
+        """Decide which waiting maps are written into `loop`: those of which it reads every element once.
+
+        None is, where the formula would be too long.  What is not written into it becomes a node now.
+        """
         labels: dict[Expression, set[Labels]] = {}
         for x, ls in zip(loop.operands, loop.labels, strict=True):
             labels.setdefault(x, set()).add(ls)
         everything = {label for label, n in loop.space if n != 1}
-        return {
+        inlined = frozenset(
             x
             for x, found in labels.items()
-            if x in self._forms and len(found) == 1 and everything.issubset(*found)
-        }
+            if x in self._waiting and len(found) == 1 and everything.issubset(*found)
+        )
+        length = self._length_of(loop, inlined)
+        if length > LONGEST:
+            inlined, length = frozenset(), self._length_of(loop, frozenset())
+        self._inlined[loop], self._length[loop] = inlined, length
+        for x in loop.operands:
+            if x not in inlined:
+                self.id_of(x)
 
-    def _written(self, loop: Loop, inlined: set[Expression]) -> _Form:
-        b = ScalarBuilder()
-        reads: dict[tuple[int, Labels], int] = {}
-
-        def read(node: int, labels: Labels) -> int:
-            return b.arg(reads.setdefault((node, labels), len(reads)))
-
-        args = []
-        for x, labels in zip(loop.operands, loop.labels, strict=True):
-            if x in inlined:
-                form = self._forms[x]
-                new = dict(zip(x.out, labels, strict=True))
-                inner = [read(i, tuple(new[label] for label in ls)) for i, ls in form.reads]
-                args.append(b.inline(form.join, inner))
-            else:
-                args.append(read(self.id_of(x), labels))
-        return _Form(tuple(reads), b.build(b.inline(loop.join, args)))
+    def _length_of(self, loop: Loop, inlined: frozenset[Expression]) -> int:
+        """Return how many operations the formula of `loop` has when it is written out."""
+        sizes: list[int] = []
+        for op in loop.join.ops:
+            match op:
+                case Arg(i) if loop.operands[i] in inlined:
+                    sizes.append(self._length[loop.operands[i]])
+                case Call(_, args):
+                    sizes.append(1 + sum(sizes[a] for a in args))
+                case _:
+                    sizes.append(1)
+        return sizes[-1]
 
     def _add_source(self, source: Source) -> int:
         name = source.name or self._free_name(source)
@@ -293,14 +306,6 @@ class _Builder:
         while f"array{k}" in self._named or f"array{k}" in self._sources:
             k += 1
         return f"array{k}"
-
-
-def _length(expr: ScalarExpr) -> int:
-    """Return how many operations `expr` has when it is written out."""
-    sizes: list[int] = []
-    for op in expr.ops:
-        sizes.append(1 + sum(sizes[a] for a in op.args) if isinstance(op, Call) else 1)
-    return sizes[-1]
 
 
 def strong(expr: ScalarExpr, args: tuple[np.dtype, ...]) -> ScalarExpr:

@@ -12,8 +12,8 @@ import numpy as np
 
 from einsummable import dtypes
 from einsummable.errors import ShapeError
-from einsummable.tensor.expression import Source
-from einsummable.tensor.handle import Tensor
+from einsummable.lazy.expression import Source
+from einsummable.lazy.handle import Tensor
 
 
 def as_tensor(value: Any) -> Tensor:

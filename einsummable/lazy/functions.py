@@ -16,11 +16,11 @@ from einsummable import dtypes
 from einsummable.contract import contraction_path
 from einsummable.equation import Equation, common_dtype, from_sublists, read_arguments, read_optimize
 from einsummable.errors import ShapeError
-from einsummable.tensor.expression import Product
-from einsummable.tensor.handle import FUNCTIONS, UFUNCS, Tensor, unsupported
-from einsummable.tensor.inputs import as_tensor
-from einsummable.tensor.reductions import axes_of, mean, reduce
-from einsummable.tensor.ufuncs import elementwise, truth
+from einsummable.lazy.expression import Product
+from einsummable.lazy.handle import FUNCTIONS, UFUNCS, Tensor, unsupported
+from einsummable.lazy.inputs import as_tensor
+from einsummable.lazy.reductions import axes_of, mean, reduce
+from einsummable.lazy.ufuncs import elementwise, truth
 
 
 def implements(*numpy: Callable) -> Callable[[Callable], Callable]:

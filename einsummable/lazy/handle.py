@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from einsummable import dtypes
-from einsummable.errors import DtypeError
-from einsummable.graph import EinGraph, evaluate
+from einsummable.errors import DtypeError, PlanError
+from einsummable.graph import EinGraph
+from einsummable.lazy.expression import Expression, Labels, Loop, Regroup, Source, build, strong
+from einsummable.lazy.indexing import index
 from einsummable.scalar import COPY, ScalarBuilder, ScalarExpr, aggregate_dtype, result_dtype
-from einsummable.tensor.expression import Expression, Labels, Loop, Regroup, Source, build, strong
-from einsummable.tensor.indexing import index
 
 #: ``ufunc.__name__`` → (ufunc, method, inputs, keywords) → Tensor; filled by `ufuncs`.
 UFUNCS: dict[str, Callable[..., Tensor]] = {}
@@ -117,7 +117,9 @@ class Tensor:
         **options
             For the runner that the pipeline has set: sites, cluster.
         """
-        return _RUNNER[-1](self, **options)
+        if not _RUNNER:
+            raise PlanError("nothing here can run a tensor: import einsummable.pipeline")
+        return _RUNNER[0](self, **options)
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray:
         raise DtypeError(
@@ -356,14 +358,9 @@ def graph_of(tensors: Mapping[str, Tensor]) -> tuple[EinGraph, dict[str, np.ndar
     return build({name: t.plain() for name, t in tensors.items()})
 
 
-def _oracle(tensor: Tensor) -> np.ndarray:
-    graph, arrays = graph_of({"out": tensor})
-    return evaluate(graph, arrays)["out"]
-
-
-_RUNNER: list[Callable[..., np.ndarray]] = [_oracle]
+_RUNNER: list[Callable[..., np.ndarray]] = []
 
 
 def set_runner(run: Callable[..., np.ndarray]) -> None:
-    """Say how ``x.run(**options)`` computes: the layers above know engines, this one does not."""
-    _RUNNER[-1] = run
+    """Say how ``x.run(**options)`` computes: the pipeline knows, this layer does not."""
+    _RUNNER[:] = [run]

@@ -15,9 +15,9 @@ from numpy.lib.array_utils import normalize_axis_tuple
 from einsummable import dtypes
 from einsummable.dtypes import BF16, BOOL, F16, F32, F64, kind
 from einsummable.errors import ShapeError
+from einsummable.lazy.handle import Tensor, labels_of, loop
+from einsummable.lazy.inputs import as_tensor
 from einsummable.scalar import COPY, ScalarBuilder
-from einsummable.tensor.handle import Tensor, labels_of, loop
-from einsummable.tensor.inputs import as_tensor
 
 
 def axes_of(x: Tensor, axis: Any) -> tuple[int, ...]:

@@ -15,10 +15,10 @@ import numpy as np
 from einsummable import dtypes, scalar
 from einsummable.dtypes import BF16, ScalarType
 from einsummable.errors import DtypeError, ShapeError
+from einsummable.lazy.handle import UFUNCS, Tensor, labels_of, loop, unsupported
+from einsummable.lazy.inputs import as_tensor
+from einsummable.lazy.reductions import reduce
 from einsummable.scalar import ScalarBuilder, ScalarExpr
-from einsummable.tensor.handle import UFUNCS, Tensor, labels_of, loop, unsupported
-from einsummable.tensor.inputs import as_tensor
-from einsummable.tensor.reductions import reduce
 
 #: numpy's name of a ufunc → a row of `scalar.FUNCTIONS`.  The last two are scipy's.
 ROWS = {

@@ -12,7 +12,7 @@ from typing import Any
 
 from einsummable.errors import DtypeError, ShapeError
 from einsummable.graph import Position
-from einsummable.tensor.expression import Expression, Pick
+from einsummable.lazy.expression import Expression, Pick
 
 Axes = tuple[int | None, ...]
 
@@ -58,7 +58,7 @@ def index(
         return expression, tuple(new_axes), tuple(new_shape)
     kept = [a for a, t in enumerate(taken) if t.extent is not None]
     positions = tuple(
-        Position(None, t.start) if t.extent is None else Position(f"d{a}", t.start if t.extent else 0, t.step)
+        Position(None, t.start) if t.extent is None else Position(f"d{a}", t.start, t.step)
         for a, t in enumerate(taken)
     )
     space = tuple((f"d{a}", taken[a].extent) for a in kept)
@@ -84,7 +84,8 @@ def _part(item: Any, d: int, extent: int) -> _Taken:
         start, stop, step = item.indices(extent)
         if step < 1:
             raise DtypeError("a slice of a lazy tensor has a positive step")
-        return _Taken(start, step, len(range(start, stop, step)))
+        extent = len(range(start, stop, step))
+        return _Taken(start, step, extent) if extent else _Taken(0, 1, 0)
     try:
         i = None if isinstance(item, bool) else operator.index(item)
     except TypeError:
