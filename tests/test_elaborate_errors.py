@@ -1,8 +1,13 @@
 """What elaboration refuses: one golden message for each mistake, with carets."""
 
+import re
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from einsummable.builder import check
 from einsummable.dtypes import C128, F64, I64
 from einsummable.errors import EinsummableError
 from einsummable.language.elaborate import InputSpec, elaborate
@@ -118,3 +123,35 @@ def test_wrong(text, golden):
     with pytest.raises(EinsummableError, match=r"\n\d \| .*\n  \| +\^") as caught:
         elaborate(parse(text), INPUTS, SCALARS)
     golden(f"{type(caught.value).__name__}: {caught.value}")
+
+
+RIGHT = [
+    "R[i] = relu(A[i,j]*y[j]) + x[i]**2",
+    "extent h = n; R[m,(d h)] = G[m,(h d)] * lr",
+    "def f[k](a, b) = max[k] a*b; R[i] = f[j](A[i,j], -1)",
+    "R[i,k] = softmax[k](S[i,k]) * where(k <= i, N[i,0], A[@n,1])",
+    "input V[a=2, b] c64; extent b = 3; Q[a] = conj(V[a,b]); output Q",
+    "L = x[i]*Z[i,j]; D = grad L wrt x, Z",
+]
+WORDS = re.findall(
+    r"\S+",
+    "R A Z N i j k n lr sum max f softmax extent input output def grad wrt"
+    " [ ] ( ) , = == < + - * / ** ; 0 2 1.5 @",
+)
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_no_text_makes_anything_but_a_graph_or_an_error_that_shows_where(data):
+    tokens = re.findall(r"\w+|\*\*|<=|\S", data.draw(st.sampled_from(RIGHT)))
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(tokens) - 1))
+        tokens[at : at + data.draw(st.integers(0, 1))] = data.draw(
+            st.lists(st.sampled_from(WORDS), max_size=1)
+        )
+    try:
+        made = elaborate(parse(" ".join(tokens)), INPUTS, SCALARS)
+    except EinsummableError as error:
+        assert error.spans, error  # noqa: PT017 - which errors come is not known, only that they point somewhere
+    else:
+        check(made)
