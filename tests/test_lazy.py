@@ -13,7 +13,7 @@ from einsummable.errors import DtypeError, EinsummableError, ParseError, ShapeEr
 from einsummable.graph import Einsummable, Reshape, Select, evaluate
 from einsummable.kernels.whole import Whole
 from einsummable.lazy import Tensor, elementwise, graph_of, set_runner, tensor
-from einsummable.pipeline import run
+from einsummable.pipeline import compile, run  # noqa: A004
 from einsummable.scalar import FUNCTIONS, INFIX
 
 RNG = np.random.default_rng(0)
@@ -98,9 +98,8 @@ def arrays(draw):
         return (np.resize(values, shape) * scale).astype(draw(st.sampled_from(DTYPES)))
 
 
-@settings(max_examples=400)
-@given(st.data())
-def test_the_same_expression_of_arrays_and_of_tensors(data):
+def expressions(data):
+    """Draw an expression and return all its values, as arrays and as tensors."""
     known = [arrays(data.draw) for _ in range(2)]
     lazy = [tensor(x) for x in known]
     for _ in range(data.draw(st.integers(1, 6))):
@@ -123,13 +122,34 @@ def test_the_same_expression_of_arrays_and_of_tensors(data):
             continue
         known.append(np.asarray(want))
         lazy.append(got)
+    return known, lazy
+
+
+@settings(max_examples=250)
+@given(st.data())
+def test_the_same_expression_of_arrays_and_of_tensors(data):
+    known, lazy = expressions(data)
+    for want, got in zip(known, lazy, strict=True):
+        assert (got.shape, got.dtype) == (want.shape, want.dtype)
     graph, inputs = graph_of({f"Y{k}": t for k, t in enumerate(lazy)})
     for results in (attempt(evaluate, graph, inputs), attempt(Whole(graph), inputs)):
         assert isinstance(results, dict), results
-        for k, (want, got) in enumerate(zip(known, lazy, strict=True)):
-            assert got.dtype == want.dtype
-            assert got.shape == want.shape
+        for k, want in enumerate(known):
             compare(results[f"Y{k}"], want)
+
+
+@settings(max_examples=25)
+@given(st.data())
+def test_the_same_expression_over_sites(data):
+    known, lazy = expressions(data)
+    program = compile(
+        {f"Y{k}": t for k, t in enumerate(lazy)}, sites=data.draw(st.sampled_from([1, 2, 3, 5]))
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = program.run()
+    for k, want in enumerate(known):
+        compare(results[f"Y{k}"], want)
 
 
 def compare(value, want):

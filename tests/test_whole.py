@@ -25,7 +25,7 @@ def test_selections_reshapes_and_shared_values():
     assert got["F"].tolist() == got["R"].ravel().tolist() == array[1::2].ravel().tolist()
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.data())
 def test_random_programs(draws):
     graph = draws.draw(graphs())
