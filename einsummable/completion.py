@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from einsummable.dtypes import UNNAMED
 from einsummable.language.prelude import macro_names
 from einsummable.language.syntax import AGGREGATES, CONSTANTS, KEYWORDS
 from einsummable.scalar import FUNCTIONS, INFIX
@@ -58,7 +59,7 @@ def complete(text: str, cursor: int, tensors: Iterable[str] | Mapping[str, objec
         words = labels_in(rest)
     else:
         defined = [name for name, _ in _DEFINED.findall(rest)]
-        functions = [name for name in FUNCTIONS if name not in INFIX]
+        functions = [name for name in FUNCTIONS if name not in INFIX and name not in UNNAMED]
         words = [*tensors, *defined, *functions, *sorted(AGGREGATES), *macro_names(), *sorted(CONSTANTS)]
         if not text[: cursor - len(typed)].rpartition("\n")[2].strip():
             words += _STATEMENTS

@@ -7,11 +7,13 @@ one can be shown, printed or saved.
 
 from __future__ import annotations
 
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from einsummable import views
 from einsummable.graph import EinGraph
+from einsummable.planner.explain import Explanation
 from einsummable.planner.plan import Plan
 from einsummable.runtime.events import RunRecord
 from einsummable.taskgraph.tasks import TaskGraph
@@ -48,21 +50,29 @@ class Picture:
         return written
 
 
+def _costs(explanation: Explanation) -> dict:
+    return views.costs_view([{"name": s.name, "moved": s.moved} for s in explanation.strategies])
+
+
 _DRAW = {
     EinGraph: views.graph_view,
+    Explanation: _costs,
     Plan: lambda plan: views.plan_view(plan, None),
-    TaskGraph: views.taskgraph_view,
     RunRecord: views.timeline_view,
+    TaskGraph: views.taskgraph_view,
 }
 
 
-def picture(value: EinGraph | Plan | TaskGraph | RunRecord) -> Picture:
+def picture(value: EinGraph | Explanation | Plan | RunRecord | TaskGraph) -> Picture:
     """Return `value` as a picture."""
     return Picture(_DRAW[type(value)](value))
 
 
 def _mimebundle(self: Any, **_: Any) -> dict[str, str]:
-    return {"text/html": views.html([_DRAW[type(self)](self)]), "text/plain": str(self)}
+    shown = views.html([_DRAW[type(self)](self)])
+    if isinstance(self, Explanation):  # its table is the point, the bars sum it up
+        shown += f"<pre>{escape(str(self))}</pre>"
+    return {"text/html": shown, "text/plain": str(self)}
 
 
 for _cls in _DRAW:

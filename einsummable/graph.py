@@ -313,7 +313,7 @@ def flops(node: Node) -> int:
             return 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EinGraph:
     """A program: nodes in topological order, named outputs, and the scalars it reads when it runs."""
 
@@ -359,6 +359,8 @@ class EinGraph:
             lines.append(line)
         lines += [f"param {p.name} {p.type}" for p in self.params]
         return "\n".join([*lines, "return " + ", ".join(f"{n} = %{o}" for n, o in self.outputs)])
+
+    __repr__ = __str__
 
 
 # ------------------------------------------------------------------------------------- evaluation

@@ -65,7 +65,10 @@ class EinMagics(Magics):
             self.shell.user_ns[args.name] = net
         if args.plan:
             net.tasks  # noqa: B018 - planning is what was asked for
-        self._finish(net, run=args.run, keep=args.keep, show=not args.no_show)
+        if args.run:
+            self._run(net, keep=args.keep)
+        if not args.no_show:
+            display(net)
 
     @magic_arguments()
     @argument("name", help="a program that %%%%ein made")
@@ -95,7 +98,9 @@ class EinMagics(Magics):
         if args.on is not None:
             net = net.replan(cluster=self._where(args.on))
             self.shell.user_ns[args.name] = net
-        self._finish(net, run=True, keep=args.keep, show=not args.no_show)
+        self._run(net, keep=args.keep)
+        if not args.no_show:
+            display(net.last)
 
     @magic_arguments()
     @argument("name", help="a program that %%%%ein made")
@@ -104,14 +109,11 @@ class EinMagics(Magics):
         """Show a plan in figures, beside the named strategies."""
         display(self._compiled(parse_argstring(self.ein_explain, line).name).explain())
 
-    def _finish(self, net: Compiled, *, run: bool, keep: bool, show: bool) -> None:
-        """Run `net` where that was asked for, bind what it makes, and show it."""
-        if run:
-            names = {*net.graph.inputs, *(p.name for p in net.graph.params)}
-            now = {name: value for name, value in self._namespace().items() if name in names}
-            self.shell.user_ns.update(net.run(keep=keep, **now))
-        if show:
-            display(net)
+    def _run(self, net: Compiled, *, keep: bool) -> None:
+        """Run `net` with the notebook's present values, and bind what it makes."""
+        names = {*net.graph.inputs, *(p.name for p in net.graph.params)}
+        now = {name: value for name, value in self._namespace().items() if name in names}
+        self.shell.user_ns.update(net.run(keep=keep, **now))
 
     def _namespace(self) -> dict[str, Any]:
         """Return what of the notebook a formula may mean: no underscore names, which are IPython's own."""

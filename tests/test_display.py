@@ -16,7 +16,7 @@ def net():
 
 def test_every_rung_has_a_picture_and_a_text(net):
     net.run()
-    for value in (net, net.graph, net.plan, net.tasks, net.last):
+    for value in (net, net.graph, net.plan, net.tasks, net.last, net.explain()):
         bundle = value._repr_mimebundle_()
         assert "<svg" in bundle["text/html"]
         assert bundle["text/plain"] == str(value)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import Protocol
 
 from einsummable.graph import Input, flops
-from einsummable.planner.cost import tensor_bytes
+from einsummable.planner.cost import balance, tensor_bytes
 from einsummable.planner.plan import Placement, Plan
 
 
@@ -53,7 +52,7 @@ class StrategyRow:
     balance: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Explanation:
     """A plan in figures.
 
@@ -95,6 +94,8 @@ class Explanation:
             rows = [(s.name, f"{amount(s.moved)}B", f"{s.balance:.2f}") for s in self.strategies]
             lines += ["", *_table(("strategy", "moved", "balance"), rows, right=(1, 2))]
         return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 def explain(
@@ -140,22 +141,10 @@ def predicted(plan: Plan) -> list[float]:
 
 def _strategy(name: str, what: Tasks | Plan) -> StrategyRow:
     if isinstance(what, Plan):
-        return StrategyRow(name, sum(predicted(what)), predicted_balance(what))
+        return StrategyRow(name, sum(predicted(what)), balance(what.graph, what.partitions, what.p))
     work = what.work_by_site
     mean = sum(work) / len(work)
     return StrategyRow(name, what.bytes_moved, max(work) / mean if mean else 1.0)
-
-
-def predicted_balance(plan: Plan) -> float:
-    """Return the most operations of a site over the mean, if the largest calls all fall on one site."""
-    most = total = 0.0
-    for node, cut in zip(plan.graph.nodes, plan.partitions, strict=True):
-        points = prod(n for _, n in node.space)
-        block = prod(-(-n // parts) for (_, n), parts in zip(node.space, cut.parts, strict=True))
-        rounds = -(-cut.blocks // plan.p)
-        most += flops(node) * block * rounds / max(points, 1)
-        total += flops(node)
-    return most * plan.p / total if total else 1.0
 
 
 def amount(n: float) -> str:

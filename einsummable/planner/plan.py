@@ -19,7 +19,7 @@ from einsummable.graph import Box, EinGraph, Einsummable, Input, Node
 from einsummable.planner.partition import Partition, cut
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Plan:
     """A partition for every node of a graph.
 
@@ -53,6 +53,8 @@ class Plan:
         for i, (node, partition) in enumerate(zip(self.graph.nodes, self.partitions, strict=True)):
             lines.append(f"%{i} {self.graph.name_of(i)}: {partition}  ({partition.blocks} calls)  {node}")
         return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 def out_parts(node: Node, partition: Partition) -> tuple[int, ...]:

@@ -122,7 +122,7 @@ class Output:
     blocks: tuple[tuple[int, Box], ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TaskGraph:
     """A program for `sites` sites; `graph` holds the nodes that `Apply` tasks call."""
 
@@ -179,6 +179,8 @@ class TaskGraph:
             blocks = ", ".join(f"#{t}" for t, _ in out.blocks)
             lines += [f"return {out.name} = {blocks}"]
         return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 def _describe(taskgraph: TaskGraph, task: Task) -> str:
