@@ -363,6 +363,7 @@ def connect(
     *,
     profile: str | None = None,
     cluster_file: str | None = None,
+    n: int = 1,
     threads: int = 1,
     timeout: float = 10.0,
 ) -> Cluster:
@@ -375,22 +376,25 @@ def connect(
     profile, cluster_file
         Else the IPython profile under which the cluster runs (``default`` if nothing is given), or the path
         of a file that describes it: ``cluster-….json`` or ``ipcontroller-client.json``.
+    n
+        How many engines to wait for; all that are there by then are used.
     threads
         How many BLAS threads each engine uses from now on.
     timeout
-        Seconds to wait for the controller, and for a first engine.
+        Seconds to wait for the controller, and for engines.
 
     Raises
     ------
     EngineError
-        There is no such cluster, it has no engines, or they cannot reach each other.
+        There is no such cluster, it has too few engines, or they cannot reach each other.
     """
+    _positive("n", n)
     _positive("threads", threads)
     own = client is None
     if own:
         client = launch.find(profile, cluster_file, timeout)
     try:
-        launch.wait_for_engine(client, timeout)
+        launch.wait_for_engines(client, n, timeout)
     except BaseException:
         if own:
             launch.close_client(client)

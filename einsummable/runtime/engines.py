@@ -144,6 +144,7 @@ class Engines:
         self._inboxes: dict[int, SimpleQueue[Answer | Lost]] = {}
         self._numbers = count(1)
         self._shipped: list[str] = []
+        self._closed = False
         places = self.call(dict.fromkeys(self._ids, ("where",)))
         alone = set(places.values()) <= {machine()}
         self._bind = "127.0.0.1" if alone else "0.0.0.0"  # noqa: S104 - engines elsewhere must get in
@@ -166,6 +167,7 @@ class Engines:
 
     def close(self) -> None:
         """Leave the engines; their services notice and end."""
+        self._closed = True
         self.mesh.close()
 
     # --------------------------------------------------------------------------------- the mesh
@@ -190,7 +192,9 @@ class Engines:
             self.mesh.send(site, kind, number, tag)
 
     def require(self, site: int) -> None:
-        """Raise `EngineError` if `site` is lost."""
+        """Raise `EngineError` if `site` is lost, or all were left."""
+        if self._closed:
+            raise EngineError("the cluster was stopped")
         if site in self.lost:
             raise EngineError(f"{self.info[site]} {self.lost[site]}")
 

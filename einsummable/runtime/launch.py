@@ -172,12 +172,15 @@ def _file_of_profile(profile: str | None) -> Path:
     return others[-1]
 
 
-def wait_for_engine(client: Any, timeout: float) -> None:
-    """Wait until a cluster has an engine; raise `EngineError` if it has none after `timeout` seconds."""
+def wait_for_engines(client: Any, n: int, timeout: float) -> None:
+    """Wait until a cluster has `n` engines; raise `EngineError` if it has fewer after `timeout` seconds."""
     deadline = time.monotonic() + timeout
-    while not client.ids:
+    while len(client.ids) < n:
         if time.monotonic() > deadline:
-            raise EngineError("the cluster has no engines", notes=("start some with: ipcluster engines",))
+            raise EngineError(
+                f"the cluster has {len(client.ids)} engines after {timeout:g} s, {n} are needed",
+                notes=("ipcluster engines -n 2 starts two more",),
+            )
         time.sleep(_POLL_SECONDS)
 
 

@@ -247,10 +247,20 @@ def _own(block: np.ndarray) -> np.ndarray:
 def _limit_threads(threads: int) -> tuple[int, str]:
     """Limit every BLAS and OpenMP; return how many threads they now use, and which BLAS there is."""
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))  # for those that are loaded later
+    _release_openblas()
     threadpoolctl.threadpool_limits(threads)
+    _release_openblas()
     libraries = [lib for lib in threadpoolctl.threadpool_info() if lib["user_api"] == "blas"]
     names = dict.fromkeys(f"{lib['internal_api']} {lib['version'] or ''}".strip() for lib in libraries)
     return max((lib["num_threads"] for lib in libraries), default=threads), ", ".join(names)
+
+
+def _release_openblas() -> None:
+    # Since 3.8 the first thread that limits OpenBLAS is the only one that can: ours shall not be hindered by
+    # that of another service, nor hinder what a user does on the main thread.
+    for library in threadpoolctl.ThreadpoolController().lib_controllers:
+        if hasattr(library, "clear_controlling_thread"):
+            library.clear_controlling_thread(force=True)
 
 
 # ---------------------------------------------------------------------- called through ipyparallel
