@@ -1,6 +1,7 @@
 """Lowering: right for every legal plan and placement, and nothing is sent twice."""
 
 from collections import Counter, defaultdict
+from math import inf
 
 import numpy as np
 import pytest
@@ -38,12 +39,13 @@ def kinds(program):
 
 
 def source_of(program, t):
-    """Return the task that made what task `t` is a slice of, and which box of it."""
+    """Return the task that made what task `t` is a slice or a copy of, and which box of it."""
     task = program.tasks[t]
-    if not isinstance(task, Slice):
+    if not isinstance(task, Slice | Move):
         return t, whole(task.shape)
     source, outer = source_of(program, task.inputs[0])
-    return source, tuple((a + o, b + o) for (a, b), (o, _) in zip(task.box, outer, strict=True))
+    box = task.box if isinstance(task, Slice) else whole(task.shape)
+    return source, tuple((a + o, b + o) for (a, b), (o, _) in zip(box, outer, strict=True))
 
 
 def check_nothing_is_sent_twice(program):
@@ -51,7 +53,6 @@ def check_nothing_is_sent_twice(program):
     for task in program.tasks:
         if isinstance(task, Move):
             source, box = source_of(program, task.inputs[0])
-            assert not isinstance(program.tasks[source], Move)
             assert all(intersect(box, other) is None for other in sent[source, task.site])
             sent[source, task.site].append(box)
 
@@ -69,8 +70,8 @@ def check_partial_results_are_combined_before_they_travel(program):
     assert all(len(sources) == 1 for sources in made.values())
 
 
-def run_and_compare(graph, plan, placement, where):
-    program = lower(plan, placement, where)
+def run_and_compare(graph, plan, placement, where, **options):
+    program = lower(plan, placement, where, **options)
     arrays, params = data_for(graph, 1)
     assert_same(tasks.evaluate(program, arrays, params), eingraph.evaluate(graph, arrays, params))
     check_nothing_is_sent_twice(program)
@@ -83,7 +84,10 @@ def run_and_compare(graph, plan, placement, where):
 def test_any_plan_placed_anyhow_computes_the_same(graph, p, sites, data):
     plan = data.draw(plans(graph, p))
     placement, where = data.draw(placements(plan, sites)), data.draw(layouts(graph, sites))
-    run_and_compare(graph, plan, placement, where)
+    hosts = data.draw(st.none() | st.lists(st.integers(0, 2), min_size=sites, max_size=sites))
+    run_and_compare(
+        graph, plan, placement, where, hosts=hosts, tree_bytes=data.draw(st.sampled_from([0, inf]))
+    )
 
 
 @pytest.mark.slow
@@ -92,7 +96,10 @@ def test_any_plan_placed_anyhow_computes_the_same(graph, p, sites, data):
 def test_any_plan_placed_anyhow_computes_the_same_at_length(graph, p, sites, data):
     plan = data.draw(plans(graph, p))
     placement, where = data.draw(placements(plan, sites)), data.draw(layouts(graph, sites))
-    run_and_compare(graph, plan, placement, where)
+    hosts = data.draw(st.none() | st.lists(st.integers(0, 2), min_size=sites, max_size=sites))
+    run_and_compare(
+        graph, plan, placement, where, hosts=hosts, tree_bytes=data.draw(st.sampled_from([0, inf]))
+    )
 
 
 @settings(max_examples=15)
@@ -220,6 +227,75 @@ def test_an_input_may_be_a_result():
     plan = plan_of(graph, {"d0": 2})
     program = run_and_compare(graph, plan, Placement(2, ((0, 1),), ((1, 0),)), {})
     assert program.bytes_moved == 0
+
+
+# ------------------------------------------------------------------------------- hosts, trees
+
+
+def routes_of(program):
+    """Return the pairs of sites between which blocks move, with how often."""
+    return Counter((program.tasks[t.inputs[0]].site, t.site) for t in program.tasks if isinstance(t, Move))
+
+
+def everyone_reads(sites):
+    """X, on site 0, is read whole by a call on every site."""
+    builder = GraphBuilder()
+    x = builder.input("X", (8,))
+    builder.output("Y", builder.einsummable("ij", [(x, "j")], COPY, extents={"i": sites}))
+    plan = plan_of(builder.build(), {}, {"i": sites})
+    return plan, Placement(sites, ((0,), tuple(range(sites))), ((0,), tuple(range(sites))))
+
+
+def everyone_adds(sites):
+    """Every site has a partial sum of Y, whose home is site 0."""
+    builder = GraphBuilder()
+    builder.output("Y", builder.contract("i", (builder.input("X", (8, sites)), "ij")))
+    plan = plan_of(builder.build(), {"d1": sites}, {"j": sites})
+    return plan, Placement(sites, (tuple(range(sites)),) * 2, (tuple(range(sites)), (0,)))
+
+
+def rounds(routes):
+    """Return how many rounds the moves take when each site sends, or receives, one block a round."""
+    steps = {0: 0}
+    busy = Counter()
+    for source, site in routes:
+        busy[source] = max(busy[source], steps[source]) + 1
+        steps[site] = busy[source]
+    return max(steps.values())
+
+
+def test_a_large_block_takes_a_tree_to_many_sites():
+    plan, placement = everyone_reads(16)
+    star = run_and_compare(plan.graph, plan, placement, {})
+    tree = run_and_compare(plan.graph, plan, placement, {}, tree_bytes=0)
+    small = lower(plan, placement, tree_bytes=8 * 4 + 1)
+    assert rounds(routes_of(star)) == rounds(routes_of(small)) == 15
+    assert rounds(routes_of(tree)) == 4
+    assert star.bytes_moved == tree.bytes_moved == 15 * 8 * 4
+
+
+def test_partial_sums_take_a_tree_from_many_sites():
+    plan, placement = everyone_adds(16)
+    star = run_and_compare(plan.graph, plan, placement, {})
+    tree = run_and_compare(plan.graph, plan, placement, {}, tree_bytes=0)
+    assert max(len(t.inputs) for t in star.tasks) == 16
+    assert max(Counter(site for _, site in routes_of(tree)).values()) == 4
+    assert star.bytes_moved == tree.bytes_moved == 15 * 8 * 4
+
+
+@pytest.mark.parametrize("case", [everyone_reads, everyone_adds])
+def test_between_hosts_a_block_moves_once(case):
+    plan, placement = case(12)
+    hosts = [s // 4 for s in range(12)]
+    program = run_and_compare(plan.graph, plan, placement, {}, hosts=hosts)
+    across = sum(n for (a, b), n in routes_of(program).items() if hosts[a] != hosts[b])
+    assert (across, program.bytes_moved) == (2, 11 * 8 * 4)
+
+
+def test_hosts_must_be_given_for_all_sites():
+    plan, placement = everyone_reads(4)
+    with pytest.raises(PlanError, match="hosts are given for 3 sites, there are 4"):
+        lower(plan, placement, hosts=[0, 0, 1])
 
 
 @pytest.mark.parametrize(

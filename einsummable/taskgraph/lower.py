@@ -14,32 +14,53 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
+from einsummable.errors import PlanError
 from einsummable.graph import Box, EinGraph, Input, Node, box_shape, whole
 from einsummable.planner.plan import Layout, Placement, Plan, out_edges
 from einsummable.taskgraph import tasks
-from einsummable.taskgraph.regions import Grid, Piece, disjoint, intersect, within
+from einsummable.taskgraph.regions import Grid, Piece, disjoint, intersect, volume, within
+from einsummable.taskgraph.routes import broadcast, reduction
 from einsummable.taskgraph.tasks import Aggregate, Apply, Assemble, Move, Output, Read, Slice, Task, TaskGraph
 
+#: So many sites are served one after the other, however large the block.
+FLAT = 2
 
-def lower(plan: Plan, placement: Placement, layouts: Mapping[str, Layout] | None = None) -> TaskGraph:
+
+def lower(
+    plan: Plan,
+    placement: Placement,
+    layouts: Mapping[str, Layout] | None = None,
+    *,
+    hosts: Sequence[int] | None = None,
+    tree_bytes: float = inf,
+) -> TaskGraph:
     """Return the tasks of `plan` placed by `placement`.
 
     Parameters
     ----------
     layouts
         Of inputs that already live on sites, by name.
+    hosts
+        The host of every site: what several sites of a host need crosses to it once and is passed on there,
+        and partial results of a host are combined before they leave it.
+    tree_bytes
+        Blocks from this size on that go to many sites, or come together from many, take a tree of sites
+        where that relieves the busiest of them.  Sites that share memory need none: there a move is free.
 
     Raises
     ------
     PlanError
-        The placement does not fit the plan, or a layout its input.
+        The placement does not fit the plan, a layout its input, or the hosts the sites.
     """
+    if hosts is not None and len(hosts) != placement.sites:
+        raise PlanError(f"hosts are given for {len(hosts)} sites, there are {placement.sites}")
     plan.check()
     placement.check(plan)
     tensors = [_tensor(plan, placement, layouts or {}, i) for i in range(len(plan.graph.nodes))]
     _demand(plan.graph, tensors)
-    taskgraph = _Emitter(plan.graph, placement.sites, tensors).emit()
+    taskgraph = _Emitter(plan.graph, placement.sites, tensors, hosts, tree_bytes).emit()
     tasks.check(taskgraph)
     return taskgraph
 
@@ -112,12 +133,23 @@ def _demand(graph: EinGraph, tensors: list[_Tensor]) -> None:
 class _Emitter:
     """Appends tasks, each distinct one once; `made[j][block]` is the task that finished a block of node j."""
 
-    def __init__(self, graph: EinGraph, sites: int, tensors: list[_Tensor]) -> None:
+    def __init__(
+        self,
+        graph: EinGraph,
+        sites: int,
+        tensors: list[_Tensor],
+        hosts: Sequence[int] | None,
+        tree_bytes: float,
+    ) -> None:
         self.graph, self.sites, self.tensors = graph, sites, tensors
+        self.hosts, self.tree_bytes = hosts, tree_bytes
         self.tasks: list[Task] = []
         self.made: list[dict[int, int]] = [{} for _ in tensors]
         self.ids: dict[tuple, int] = {}  # of slices, moves and assembled boxes
-        self.sends: dict[tuple[int, int, int], list[Box]] = {}
+        self.sends: dict[tuple[int, int, int], list[Box]] = {}  # by node, block and site
+        self.parents: dict[tuple[int, int, Box], dict[int, int]] = {}  # of sites, by node, block and box
+        for j in range(len(tensors)):
+            self.route(j)
 
     def emit(self) -> TaskGraph:
         for i, tensor in enumerate(self.tensors):
@@ -156,8 +188,12 @@ class _Emitter:
 
     def finish(self, i: int, local: dict[int, int], inside: Box, home: int) -> int:
         """Return the task at `home` that combines what every site has of a block."""
-        sites = sorted(local, key=lambda site: (site != home, site))
-        return self.aggregate(i, [self.move(self.slice(local[site], inside), home) for site in sites])
+        have = {site: self.slice(task, inside) for site, task in sorted(local.items())}
+        large = volume(inside) * self.graph.nodes[i].dtype.itemsize >= self.tree_bytes
+        for site, others in reduction(home, list(have), self.hosts, tree=large and len(have) > FLAT):
+            parts = [have[site]] if site in have else []
+            have[site] = self.aggregate(i, [*parts, *(self.move(have[other], site) for other in others)])
+        return have[home]
 
     def aggregate(self, i: int, ids: list[int]) -> int:
         if len(ids) == 1:
@@ -186,18 +222,43 @@ class _Emitter:
         tensor, source = self.tensors[j], self.block(j, block)
         if tensor.holders[block] == site:
             return [(self.slice(source, inside), place)]
-        if (j, block, site) not in self.sends:
-            self.sends[j, block, site] = disjoint(tensor.sent[block, site])
         found = []
         for box in self.sends[j, block, site]:
             shared = intersect(box, inside)
             if shared is not None:
-                moved = self.move(self.slice(source, box), site)
+                moved = self.bring(self.slice(source, box), site, self.parents.get((j, block, box), {}))
                 at = tuple(
                     (s + p, e + p) for (s, e), (p, _) in zip(within(shared, inside), place, strict=True)
                 )
                 found.append((self.slice(moved, within(shared, box)), at))
         return found
+
+    def route(self, j: int) -> None:
+        """Decide what of each block of node `j` is sent where, and by which site."""
+        tensor, to = self.tensors[j], defaultdict(list)
+        sent, received = defaultdict(int), defaultdict(int)
+        for (block, site), boxes in tensor.sent.items():
+            self.sends[j, block, site] = disjoint(boxes)
+            for box in self.sends[j, block, site]:
+                to[block, box].append(site)
+                sent[tensor.holders[block]] += volume(box)
+                received[site] += volume(box)
+        busiest, most = max(sent.values(), default=0), max(received.values(), default=0)
+        for (block, box), sites in to.items():
+            # A tree takes as many rounds as the number of sites has bits; it must halve the busiest's work.
+            large = volume(box) * tensor.node.dtype.itemsize >= self.tree_bytes
+            tree = large and len(sites) > FLAT and busiest >= 2 * most * len(sites).bit_length()
+            if tree or self.hosts is not None:
+                self.parents[j, block, box] = broadcast(
+                    tensor.holders[block], sorted(sites), self.hosts, tree=tree
+                )
+
+    def bring(self, source: int, site: int, parents: Mapping[int, int]) -> int:
+        """Return the block of `source` on `site`, passed on by other sites where `parents` says so."""
+        parent = parents.get(site, self.tasks[source].site)
+        if parent != self.tasks[source].site:
+            source = self.bring(source, parent, parents)
+        return self.move(source, site)
 
     def block(self, j: int, block: int) -> int:
         if block not in self.made[j]:  # of an input: the others are made before they are read
@@ -220,6 +281,15 @@ class _Emitter:
         task = self.tasks[source]
         if task.site == site:
             return source
+        if isinstance(task, Move):  # what is passed on is a block made on the site, be it a view of what came
+            source = self.relay(source)
         if (source, site) not in self.ids:
             self.ids[source, site] = self.add(Move(site, (source,), task.shape, task.dtype, task.origin))
         return self.ids[source, site]
+
+    def relay(self, moved: int) -> int:
+        task = self.tasks[moved]
+        if (moved, "relay") not in self.ids:
+            view = Slice(task.site, (moved,), whole(task.shape), task.shape, task.dtype, task.origin)
+            self.ids[moved, "relay"] = self.add(view)
+        return self.ids[moved, "relay"]
