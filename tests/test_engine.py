@@ -20,7 +20,17 @@ from einsummable.runtime.executor import blame, gather
 from einsummable.runtime.part import split, take
 from einsummable.scalar import ScalarBuilder
 from einsummable.taskgraph.lower import lower
-from einsummable.taskgraph.tasks import Aggregate, Apply, Move, Output, Read, TaskGraph, check, evaluate
+from einsummable.taskgraph.tasks import (
+    Aggregate,
+    Apply,
+    Move,
+    Output,
+    Read,
+    Slice,
+    TaskGraph,
+    check,
+    evaluate,
+)
 
 
 def run_in_turn(taskgraph, arrays, params, as_bytes=False):
@@ -257,3 +267,15 @@ def test_outputs_never_share_memory():
         for other in arrays[:i]:
             assert not np.shares_memory(a, other)
     np.testing.assert_array_equal(got["flat"], -np.arange(6))
+
+
+def test_a_slice_of_a_block_without_dimensions_is_an_array():
+    b = GraphBuilder()
+    x = b.input("X", (), F64)
+    b.output("Y", x)
+    graph = b.build()
+    tasks = (Read(0, "X", (), (), F64, 0), Slice(0, (0,), (), (), F64, 0))
+    taskgraph = TaskGraph(graph, 1, tasks, (Output("Y", (), F64, ((1, ()),)),))
+    got = run_in_turn(taskgraph, {"X": np.array(3.0)}, {})["Y"]
+    assert isinstance(got, np.ndarray)
+    assert got == 3

@@ -112,7 +112,7 @@ def _selection(node: Select) -> Kernel:
     return lambda blocks, _at, params: blocks[0][(*[index(p, n, params) for p, n in pairs], ...)]
 
 
-def slice_block(blocks: Sequence[np.ndarray], index: tuple[slice, ...], _params: object = None) -> np.ndarray:
+def slice_block(blocks: Sequence[np.ndarray], index: tuple, _params: object = None) -> np.ndarray:
     """Return a box of a block, as a view."""
     return blocks[0][index]
 

@@ -105,7 +105,8 @@ def _step(part: SitePart, i: int) -> _Step:
             kernel = kernels.prepare(part.calls[part.call_of[i]], shape)
             return kernel, tuple(start for start, _ in task.ranges)
         case Slice():
-            return kernels.slice_block, tuple(slice(start, stop) for start, stop in task.box)
+            # The dots keep a block without dimensions an array.
+            return kernels.slice_block, (*(slice(start, stop) for start, stop in task.box), ...)
         case Assemble():
             places = tuple(tuple(slice(start, stop) for start, stop in box) for box in task.places)
             return kernels.assemble, (task.shape, task.dtype, places)
