@@ -35,12 +35,14 @@ def test_the_minimum_is_found(problem):
 
 
 @given(problems(), st.integers(0, 3))
-def test_frozen_variables_leave_a_choice_that_no_single_change_betters(problem, hub):
+def test_what_is_set_aside_leaves_a_choice_that_no_single_change_betters(problem, hub):
     sizes, factors = problem
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(elimination, "HUB", hub)
+        patch.setattr(elimination._Elimination.__init__, "__defaults__", (1,))
         values, cost = minimise(sizes, factors, limit=20)
     assert cost == evaluate(factors, values) >= brute_force(sizes, factors)
+    assert evaluate(factors, improve(sizes, factors, values)) == cost
 
 
 @given(problems(), st.randoms())

@@ -5,8 +5,9 @@ import re
 import pytest
 from networks import ffnn
 
+from einsummable.planner.cost import balance
 from einsummable.planner.eindecomp import plan
-from einsummable.planner.explain import amount, explain, predicted_balance
+from einsummable.planner.explain import amount, explain
 from einsummable.planner.plan import Placement
 from einsummable.planner.strategies import named_plans
 
@@ -54,8 +55,8 @@ def test_totals_stand_before_the_rows():
 
 def test_balance_of_a_single_site_is_p():
     single, data, *_ = named_plans(ffnn(), 4)
-    assert predicted_balance(single) == 4
-    assert predicted_balance(data) == 1
+    assert balance(single.graph, single.partitions, 4) == 4
+    assert balance(data.graph, data.partitions, 4) == 1
 
 
 @pytest.mark.parametrize(

@@ -86,13 +86,19 @@ def _largest_prime(n: int) -> int:
     return max(largest, n)
 
 
-def balanced(node: Node, p: int) -> np.ndarray:
-    """Return the cuts into about `p` blocks whose largest block is about as small as any cut can make it."""
+def balanced(node: Node, p: int, load: float = 0.0) -> np.ndarray:
+    """Return the cuts into about `p` blocks whose largest block is about as small as any cut can make it.
+
+    Besides those, cuts into fewer blocks are returned if their largest block has at most `load` points.
+    """
     labels = len(node.cuttable)
     rows = np.concatenate([factorisations(n, labels) for n in _numbers(p, labels)])
     rows = _distinct(np.minimum(_spread(node, rows), _limits(node)))
     loads = largest_block(node, rows)
     rows = rows[loads <= SLACK * loads.min()]
+    if load > loads.min():
+        fewer = coarse(node, p)
+        rows = union(rows, fewer[largest_block(node, fewer) <= load])
     aggregated = [d for d, (label, _) in enumerate(node.space) if label in getattr(node, "aggregated", ())]
     # Of equals, those with fewer partial results come first.
     return rows[np.argsort(rows[:, aggregated].prod(axis=1), kind="stable")]

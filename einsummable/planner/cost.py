@@ -59,6 +59,17 @@ def work(graph: EinGraph, i: int) -> int:
     return flops(node) + BYTE * touched
 
 
+def balance(graph: EinGraph, cuts: Sequence[Partition], p: int) -> float:
+    """Return the most operations of one of `p` sites over the mean, if the largest calls all fall on it."""
+    most = total = 0.0
+    for node, cut in zip(graph.nodes, cuts, strict=True):
+        points = prod(n for _, n in node.space)
+        block = prod(-(-n // parts) for (_, n), parts in zip(node.space, cut.parts, strict=True))
+        most += flops(node) * block * -(-cut.blocks // p) / max(points, 1)
+        total += flops(node)
+    return most * p / total if total else 1.0
+
+
 # ------------------------------------------------------------------------------ the published model
 
 

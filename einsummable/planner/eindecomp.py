@@ -14,15 +14,19 @@ a node's result is first repartitioned into p blocks, then into what each reader
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import prod
+
+import numpy as np
 
 from einsummable.errors import PlanError, UnknownNameError, nearest
 from einsummable.graph import EinGraph, Node
-from einsummable.planner import cost
+from einsummable.planner import candidates, cost
 from einsummable.planner.elimination import minimise
 from einsummable.planner.partition import Partition
 from einsummable.planner.plan import Layout, Plan
-from einsummable.planner.problem import MODELS
+from einsummable.planner.problem import Problem, moved, published
+from einsummable.planner.strategies import named_plans
 
 #: By name of a tensor, the parts of some of its node's labels.
 Pins = Mapping[str, Mapping[str, int]]
@@ -60,19 +64,52 @@ def plan(
     if isinstance(p, bool) or p < 1:
         raise PlanError(f"p must be a whole number from 1, not {p!r}")
     layouts, fixed = _checked_layouts(graph, layouts or {}), _checked_pins(graph, pins or {})
-    if model not in MODELS:
-        raise PlanError(f"no cost model is called {model!r}", notes=(f"there are {', '.join(MODELS)}",))
-    problem = MODELS[model](graph, p, layouts, fixed)
-    values, total = minimise(problem.sizes, problem.factors)
-    chosen = tuple(
-        Partition(tuple(label for label, _ in node.space), tuple(map(int, table[value])))
-        for node, table, value in zip(graph.nodes, problem.rows, values, strict=False)
-    )
-    if model == "moved":
-        total = cost.moved_bytes(graph, chosen, layouts)
-    found = Plan(graph, chosen, p, "eindecomp", total)
+    if model == "paper":
+        found = _solved(published(graph, p, layouts, fixed), graph, p)
+    elif model == "moved":
+        found = _with_bytes(_solved(moved(graph, p, layouts, fixed), graph, p), layouts)
+        rival = None if fixed else _rival(found, layouts)
+        if rival is not None:
+            loads = [_largest(node, cut) for node, cut in zip(graph.nodes, rival.partitions, strict=True)]
+            again = _with_bytes(_solved(moved(graph, p, layouts, fixed, loads), graph, p), layouts)
+            found = min(found, rival, again, key=lambda plan: plan.cost)
+    else:
+        raise PlanError(f"no cost model is called {model!r}", notes=("there are 'moved' and 'paper'",))
+    found = replace(found, strategy="eindecomp")
     found.check()
     return found
+
+
+def _solved(problem: Problem, graph: EinGraph, p: int) -> Plan:
+    values, total = minimise(problem.sizes, problem.factors)
+    chosen = tuple(
+        _partition(node, table[value].tolist())
+        for node, table, value in zip(graph.nodes, problem.rows, values, strict=False)
+    )
+    return Plan(graph, chosen, p, "eindecomp", total)
+
+
+def _with_bytes(plan: Plan, layouts: Mapping[str, Layout]) -> Plan:
+    return replace(plan, cost=cost.moved_bytes(plan.graph, plan.partitions, layouts))
+
+
+def _rival(found: Plan, layouts: Mapping[str, Layout]) -> Plan | None:
+    """Return the best of the named plans that are about as balanced as `found` and move less, if any.
+
+    Such a plan cuts some node less evenly than a node by itself may be, one that is not much of the whole.
+    """
+    allowed = max(candidates.SLACK, cost.balance(found.graph, found.partitions, found.p))
+    better = [
+        plan
+        for plan in named_plans(found.graph, found.p, layouts=layouts)
+        if plan.cost < found.cost * (1 - 1e-9)
+        and cost.balance(plan.graph, plan.partitions, plan.p) <= allowed
+    ]
+    return min(better, key=lambda plan: plan.cost, default=None)
+
+
+def _largest(node: Node, cut: Partition) -> float:
+    return float(candidates.largest_block(node, np.array([cut.parts], np.int64).reshape(1, -1))[0])
 
 
 # --------------------------------------------------------------------------------- what is given

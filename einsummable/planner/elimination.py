@@ -4,8 +4,9 @@ Contract: `minimise(sizes, factors)` takes the number of values of each variable
 distinct variables and an array with one axis a variable; it answers a value for each variable.  Eliminating a
 leaf is the step of the classic dynamic program on a tree; eliminating any other variable leaves a table over
 its neighbours, so the answer is a minimum on every graph where these tables stay small (Dechter, *Bucket
-elimination*, 1999).  Where they would not (a variable with many neighbours, or a table beyond `limit`), a
-variable is frozen at the value that looks best, and later thawed, chosen anew and frozen again.
+elimination*, 1999).  Where they would not (a variable with many neighbours, or a table beyond `limit`), the
+variable on which least depends is set aside and chosen when the rest is; then the rest is chosen anew around
+it, with one of those set aside at a time, as long as that gains.
 
 Equal work is done once: a step is known by the identity of its tables, so that the equal layers of a program,
 which share their tables, share the steps inside a layer as well.
@@ -21,12 +22,16 @@ import numpy as np
 
 #: A table and the variables of its axes.
 Factor = tuple[tuple[int, ...], np.ndarray]
-#: A variable with more neighbours is frozen before anything is eliminated.
+#: A variable with more neighbours is set aside before anything is eliminated.
 HUB = 16
 #: Entries of a broadcast sum that are made at a time: what a cache holds.
 CHUNK = 100_000
-#: How often frozen variables are chosen anew.
-ROUNDS = 4
+#: Steps of more entries are worth avoiding, if a variable can be set aside with hardly a loss ...
+EASY = 300_000
+#: ... one on which no more than this share depends of what depends on the strongest.
+WEAK = 0.02
+#: Variables set aside, times all variables, up to which each gets its turn.
+PATIENCE = 3000
 
 
 def minimise(
@@ -45,15 +50,22 @@ def minimise(
     """
     memo: dict[tuple, tuple[np.ndarray, object]] = {}
     search = _Elimination(sizes, factors, limit, memo, {})
-    best, frozen = search.run(), search.frozen
+    best = improve(sizes, factors, search.run(), search.aside)
     cost = evaluate(factors, best)
-    for _ in range(ROUNDS if frozen else 0):
-        thawed = improve(sizes, factors, best)
-        now = _Elimination(sizes, factors, limit, memo, {v: thawed[v] for v in frozen}).run()
+    # Around what was set aside the rest is chosen anew, and with it in turn each of these variables.
+    turns: list[int | None] = [None] if search.aside else []
+    if len(sizes) * len(search.aside) <= PATIENCE:
+        turns += [v for v in search.aside if v not in search.hubs]
+    failed = 0
+    while turns and failed < len(turns):
+        turn = turns.pop(0)
+        turns.append(turn)
+        given = {v: best[v] for v in search.aside if v != turn}
+        now = improve(sizes, factors, _Elimination(sizes, factors, limit, memo, given, 20 * EASY).run())
         new = evaluate(factors, now)
-        if new >= cost:
-            break
-        best, cost = now, new
+        failed += 1
+        if new < cost * (1 - 1e-12):
+            best, cost, failed = now, new, 0
     return best, cost
 
 
@@ -62,13 +74,16 @@ def evaluate(factors: Sequence[Factor], values: Sequence[int]) -> float:
     return float(sum(table[tuple(values[v] for v in scope)] for scope, table in factors))
 
 
-def improve(sizes: Sequence[int], factors: Sequence[Factor], values: Sequence[int]) -> list[int]:
-    """Return `values` after changing one variable at a time for the better until none gains."""
+def improve(
+    sizes: Sequence[int], factors: Sequence[Factor], values: Sequence[int], first: Sequence[int] = ()
+) -> list[int]:
+    """Return `values` after changing one variable at a time, those of `first` first, until none gains."""
     touching: list[list[Factor]] = [[] for _ in sizes]
     for factor in factors:
         for v in factor[0]:
             touching[v].append(factor)
-    now, queue = list(values), list(range(len(sizes)))
+    now = list(values)
+    queue = [*(v for v in range(len(sizes)) if v not in first), *first]
     waiting = set(queue)
     while queue:
         v = queue.pop()
@@ -88,7 +103,7 @@ def improve(sizes: Sequence[int], factors: Sequence[Factor], values: Sequence[in
 class _Elimination:
     """One run: the factors that are left by variable, and the steps to undo.
 
-    `frozen` names the variables that were not chosen by elimination; those of `given` keep their value.
+    `aside` names the variables that were set aside; those of `given` have their value from before.
     """
 
     def __init__(
@@ -98,9 +113,11 @@ class _Elimination:
         limit: int,
         memo: dict[tuple, tuple[np.ndarray, object]],
         given: Mapping[int, int],
+        easy: int = EASY,
     ) -> None:
-        self.sizes, self.limit, self.memo, self.given = sizes, limit, memo, given
-        self.frozen: list[int] = list(given)
+        self.sizes, self.limit, self.memo, self.given, self.easy = sizes, limit, memo, given, easy
+        self.aside: list[int] = []
+        self.hubs: list[int] = []
         self.touching: list[dict[int, Factor]] = [{} for _ in sizes]
         self.count = 0
         self.steps: list[tuple[int, list[Factor]]] = []
@@ -130,29 +147,46 @@ class _Elimination:
     def run(self) -> list[int]:
         """Eliminate all variables, those with the smallest tables first; return their values."""
         for v in self.given:
-            self.freeze(v)
-        hubs = [v for v in range(len(self.sizes)) if v not in self.given and len(self.near(v)) > HUB]
-        for v in hubs:
-            self.freeze(v)
-        left = set(range(len(self.sizes))) - set(self.given) - set(hubs)
+            self.set_aside(v)
+        left = set(range(len(self.sizes))) - set(self.given)
+        self.hubs = [v for v in left if len(self.near(v)) > HUB]
+        for v in self.hubs:
+            self.set_aside(v)
+        left -= set(self.hubs)
         heap = [(self.width(v), v) for v in left]
         heapq.heapify(heap)
         while left:
             width, v = heapq.heappop(heap)
             if v not in left or width != self.width(v):
                 continue  # an old entry; a newer one is in the heap
-            if width > self.limit:
-                v = max(left, key=lambda v: (len(self.near(v)), self.sizes[v], -v))
+            weak = self.weakest(left, width)
+            if weak is not None and weak != v:
                 heapq.heappush(heap, (width, v))
+                v = weak
             near = self.near(v)
             left.remove(v)
-            if width > self.limit:
-                self.freeze(v)
-            else:
+            if weak is None:
                 self.eliminate(v, near)
+            else:
+                self.set_aside(v)
             for u in near:
                 heapq.heappush(heap, (self.width(u), u))
         return self.values()
+
+    def weakest(self, left: set[int], width: int) -> int | None:
+        """Return the variable to set aside where the next step costs `width`, None where that is no need.
+
+        It is the one on which least depends, and below the limit that must be next to nothing.
+        """
+        influence = {v: self.influence(v) for v in left if width > self.easy and len(self.near(v)) > 2}
+        if not influence:
+            return None
+        v = min(influence, key=lambda v: (influence[v], v))
+        return v if width > self.limit or influence[v] <= WEAK * max(influence.values()) else None
+
+    def influence(self, v: int) -> float:
+        """Return at most how much the choice of `v` changes the sum of the factors."""
+        return sum(float(table.max() - table.min()) for _, table in self.touching[v].values())
 
     def eliminate(self, v: int, near: list[int]) -> None:
         """Replace the factors of `v` by their sum's minimum over `v`."""
@@ -173,19 +207,15 @@ class _Elimination:
             self.memo[key] = (make(), needs)
         return self.memo[key][0]
 
-    def freeze(self, v: int) -> None:
-        """Fix `v` where it is given, else where it is best if all its neighbours could choose freely."""
+    def set_aside(self, v: int) -> None:
+        """Take `v` out: with the value given for it, else without its factors, to be chosen at the end."""
         taken = self.take(v)
-        if v in self.given:
-            value = self.given[v]
-        else:
-            self.frozen.append(v)
-            costs = np.zeros(self.sizes[v])
-            for scope, table in taken:
-                costs += table.min(axis=tuple(d for d, u in enumerate(scope) if u != v))
-            value = int(costs.argmin())
-        only = np.where(np.arange(self.sizes[v]) == value, 0.0, np.inf)
-        self.steps.append((v, [((v,), only)]))
+        if v not in self.given:
+            self.aside.append(v)
+            self.steps.append((v, taken))
+            return
+        value = self.given[v]
+        self.steps.append((v, [((v,), np.where(np.arange(self.sizes[v]) == value, 0.0, np.inf))]))
         for scope, table in taken:
             rest, axis = tuple(u for u in scope if u != v), scope.index(v)
             if rest:

@@ -12,7 +12,7 @@ Equal nodes share their tables, the very same arrays: `elimination` knows equal 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,8 +70,10 @@ class _Once:
 class _Moved:
     """Builds the problem of moved bytes."""
 
-    def __init__(self, graph: EinGraph, p: int, layouts: Mapping[str, Layout], fixed: Fixed) -> None:
-        self.graph, self.p, self.layouts, self.fixed = graph, p, layouts, fixed
+    def __init__(
+        self, graph: EinGraph, p: int, layouts: Mapping[str, Layout], fixed: Fixed, loads: Sequence[float]
+    ) -> None:
+        self.graph, self.p, self.layouts, self.fixed, self.loads = graph, p, layouts, fixed, loads
         self.once = _Once()
         self.signatures = [signature(node) for node in graph.nodes]
         self.light = candidates.light_nodes([cost.work(graph, i) for i in range(len(graph.nodes))], p)
@@ -110,7 +112,8 @@ class _Moved:
             both = candidates.balanced, candidates.coarse
             rows = self.once(lambda: candidates.union(*(table(node, self.p) for table in both)), *key)
         else:
-            rows = self.once(lambda: candidates.balanced(node, self.p), *key)
+            load = self.loads[i] if self.loads else 0.0
+            rows = self.once(lambda: candidates.balanced(node, self.p, load), *key, load)
         if i in self.fixed:
             given = dict(self.fixed[i])
             rows = self.once(lambda: candidates.restricted(node, rows, given), "fixed", rows, *given.items())
@@ -176,9 +179,14 @@ class _Moved:
         return self.once(make, "shared", own, *dict.fromkeys(wanted))
 
 
-def moved(graph: EinGraph, p: int, layouts: Mapping[str, Layout], fixed: Fixed) -> Problem:
-    """Return the problem of moving the fewest bytes on `p` sites."""
-    return _Moved(graph, p, layouts, fixed).build()
+def moved(
+    graph: EinGraph, p: int, layouts: Mapping[str, Layout], fixed: Fixed, loads: Sequence[float] = ()
+) -> Problem:
+    """Return the problem of moving the fewest bytes on `p` sites.
+
+    Where `loads` are given, a node may also be cut less evenly, with blocks of up to as many points each.
+    """
+    return _Moved(graph, p, layouts, fixed, loads).build()
 
 
 # ---------------------------------------------------------------------------- the published model
@@ -213,10 +221,3 @@ def published(graph: EinGraph, p: int, layouts: Mapping[str, Layout], fixed: Fix
 
 def _row(parts: tuple[int, ...] | list[int]) -> np.ndarray:
     return np.array([parts], np.int64).reshape(1, len(parts))
-
-
-#: The cost models by name.
-MODELS: dict[str, Callable[[EinGraph, int, Mapping[str, Layout], Fixed], Problem]] = {
-    "moved": moved,
-    "paper": published,
-}
