@@ -17,11 +17,9 @@ from collections.abc import Mapping, Sequence
 from math import ceil, prod
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from einsummable.errors import PlanError
-from einsummable.graph import Input
-from einsummable.planner.cost import flops
+from einsummable.graph import Input, flops
 from einsummable.planner.grouping import groups
 from einsummable.planner.plan import Layout, Placement, Plan, grid_edges, out_edges, out_parts
 from einsummable.planner.reads import (
@@ -309,7 +307,7 @@ class _Placer:
         taken = np.bincount(inside * calls.shape[1] + chosen, minlength=calls.size).reshape(calls.shape)
         for block in np.flatnonzero((taken > 1).any(axis=1)):
             rows = np.flatnonzero(inside == block)
-            chosen[rows] = linear_sum_assignment(value[rows], maximize=True)[1]
+            chosen[rows] = _assignment(value[rows], maximize=True)[1]
         rows = np.arange(len(inside))
         return calls[inside, chosen], float(used[rows, chosen].sum())
 
@@ -377,4 +375,11 @@ def _share_out(rows: int, slots: int, entries: Entries, load: np.ndarray, scale:
     gain = np.bincount(row * sites + site, gained, rows * sites).astype(float).reshape(rows, sites)
     gain -= TIE * scale * load / max(load.max(), 1.0)
     gain = np.concatenate([gain - 2 * TIE * scale * k for k in range(slots)], axis=1)
-    return linear_sum_assignment(gain, maximize=True)[1] % sites
+    return _assignment(gain, maximize=True)[1] % sites
+
+
+def _assignment(value: np.ndarray, *, maximize: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return scipy's answer to the assignment problem; importing it takes longer than planning does."""
+    from scipy.optimize import linear_sum_assignment
+
+    return linear_sum_assignment(value, maximize=maximize)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
+from einsummable.taskgraph.simulate import Simulation
 from einsummable.taskgraph.tasks import Move, TaskGraph, nbytes
 
 #: The clock of a site, in seconds from an arbitrary moment.
@@ -181,6 +182,20 @@ class RunRecord:
             share = self.busy(log.site) / self.wall if self.wall else 0.0
             lines.append(f"site {log.site}: {len(log.ran)} tasks, busy {share:.0%}")
         return "\n".join(lines + ([f"error: {self.error}"] if self.error else []))
+
+
+def simulated(simulation: Simulation) -> RunRecord:
+    """Return what `simulation` says as the record of a run, so that the pictures of runs show it."""
+    taskgraph = simulation.taskgraph
+    logs = [SiteLog(site, offset=0.0) for site in range(taskgraph.sites)]
+    for i in sorted(range(len(taskgraph.tasks)), key=lambda i: simulation.ends[i]):
+        task, start, end = taskgraph.tasks[i], simulation.starts[i], simulation.ends[i]
+        if isinstance(task, Move):
+            logs[taskgraph.tasks[task.inputs[0]].site].sent.append((i, start))
+            logs[task.site].received.append((i, end))
+        else:
+            logs[task.site].ran.append((i, start, end))
+    return RunRecord(taskgraph, tuple(logs), 0.0, simulation.makespan)
 
 
 def _when(event: TaskEnded | MoveEnded) -> float:

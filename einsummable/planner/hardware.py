@@ -1,0 +1,119 @@
+"""What a machine can do: sites grouped in hosts, their speed, and the links between them.
+
+Contract: a `Hardware` is a value (JSON by `codec`); presets are round figures of machines that many have.
+Times are seconds, sizes bytes.  Every site has a port within its host, every host one to the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from einsummable import dtypes
+from einsummable.errors import PlanError
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What joins two sites: `bandwidth` in bytes a second, `latency` in seconds a message."""
+
+    bandwidth: float
+    latency: float
+
+    def seconds(self, nbytes: float) -> float:
+        """Return how long a message of `nbytes` takes if nothing else is on the link."""
+        return self.latency + nbytes / self.bandwidth
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """Sites, what each can do, and what joins them.
+
+    Attributes
+    ----------
+    name
+        What a reader calls it.
+    hosts
+        The host of every site.
+    flops
+        Multiplications and additions a second in matrix products, of one site, by name of dtype.
+    map_flops
+        Scalar operations a second of one site elsewhere, where memory does not limit it.
+    memory_bandwidth, memory
+        Of one site: bytes a second, and bytes.
+    near, far
+        The link of a site within its host, and of a host to the others.
+    overhead
+        What every task costs besides.
+    """
+
+    name: str
+    hosts: tuple[int, ...]
+    flops: Mapping[str, float]
+    map_flops: float
+    memory_bandwidth: float
+    memory: float
+    near: Link
+    far: Link
+    overhead: float = 5e-6
+
+    @property
+    def sites(self) -> int:
+        """How many sites there are."""
+        return len(self.hosts)
+
+    def product_flops(self, dtype: np.dtype) -> float:
+        """Return the speed of a site in matrix products of `dtype`; where it is not known, that of maps."""
+        return self.flops.get(dtypes.name(dtype), self.map_flops)
+
+    def link(self, a: int, b: int) -> Link:
+        """Return what joins sites `a` and `b`."""
+        return self.near if self.hosts[a] == self.hosts[b] else self.far
+
+    def check(self) -> None:
+        """Raise `PlanError` unless every figure can be."""
+        speeds = {
+            "map_flops": self.map_flops,
+            "memory_bandwidth": self.memory_bandwidth,
+            "memory": self.memory,
+            "near.bandwidth": self.near.bandwidth,
+            "far.bandwidth": self.far.bandwidth,
+            **{f"flops of {name}": value for name, value in self.flops.items()},
+        }
+        for what, value in speeds.items():
+            if not value > 0:
+                raise PlanError(f"{what} of {self.name} is {value}, it must be more than 0")
+        for what, value in (
+            ("near", self.near.latency),
+            ("far", self.far.latency),
+            ("a task", self.overhead),
+        ):
+            if not 0 <= value < inf:
+                raise PlanError(f"the latency of {what} of {self.name} is {value}")
+        if not self.hosts:
+            raise PlanError(f"{self.name} has no site")
+
+
+#: One core of a present-day server: round figures, measured with numpy's BLAS.
+_CORE = {"f32": 1.2e11, "f64": 6e10, "c64": 1.2e11, "c128": 6e10}
+#: Between processes of one host: a socket or shared memory.
+_SHARED_MEMORY = Link(4e9, 5e-5)
+
+
+def laptop(sites: int = 4) -> Hardware:
+    """Return a machine of one host whose sites are single cores and share 16 GB."""
+    return Hardware("laptop", (0,) * sites, _CORE, 1e9, 8e9, 16e9 / sites, _SHARED_MEMORY, _SHARED_MEMORY)
+
+
+def host(sites: int) -> Hardware:
+    """Return one server with 4 GB a site."""
+    return Hardware("host", (0,) * sites, _CORE, 1e9, 8e9, 4e9, _SHARED_MEMORY, _SHARED_MEMORY)
+
+
+def cluster(hosts: int = 32, sites_per_host: int = 64) -> Hardware:
+    """Return servers joined by 100 Gbit/s each, with 4 GB a site."""
+    of = tuple(h for h in range(hosts) for _ in range(sites_per_host))
+    return Hardware("cluster", of, _CORE, 1e9, 8e9, 4e9, _SHARED_MEMORY, Link(1.25e10, 2e-5))
