@@ -12,10 +12,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from einsummable.taskgraph.simulate import Simulation
 from einsummable.taskgraph.tasks import Move, TaskGraph, nbytes
+
+if TYPE_CHECKING:  # an engine needs no simulator
+    from einsummable.taskgraph.simulate import Simulation
 
 #: The clock of a site, in seconds from an arbitrary moment.
 clock = time.perf_counter
