@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import assert_same, data_for, graphs
 
 import einsummable as ein
 from einsummable import graph as eingraph
 from einsummable.errors import PlanError, ShapeError, UnknownNameError
 from einsummable.pipeline import Compiled
 from einsummable.taskgraph import tasks
-from strategies import assert_same, data_for, graphs
 
 MLP = "H[b,h] = relu(sum[d] X[b,d] * W[d,h])\nY[b,o] = H[b,h] * V[h,o]"
 SHAPES = {"X": (8, 5), "W": (5, 7), "V": (7, 3)}
