@@ -14,12 +14,14 @@ with partial results on several sites is finished in as many pieces as there are
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import ceil, prod
 
 import numpy as np
 
 from einsummable.errors import PlanError
 from einsummable.graph import Input, flops
+from einsummable.planner.assign import TIE, assignment, share_out
 from einsummable.planner.grouping import groups
 from einsummable.planner.plan import Layout, Placement, Plan, grid_edges, out_edges, out_parts
 from einsummable.planner.reads import (
@@ -45,8 +47,6 @@ from einsummable.planner.reads import (
 SWEEPS = 4
 #: A block is not scattered into pieces smaller than this for evenness alone.
 PIECE_BYTES = 1 << 16
-#: Weighs evenness against bytes: it only ever decides between equals.
-TIE = 1e-6
 
 
 def place(
@@ -79,18 +79,42 @@ def place(
         raise PlanError(f"a program cannot be placed on {sites} sites")
     if hosts is not None and len(hosts) != sites:
         raise PlanError(f"hosts are given for {len(hosts)} sites, there are {sites}")
+    layouts = layouts or {}
+    tried = _placers(plan, sites, layouts, hosts, near)
+    groups_of_sites = Hosts.of(hosts)
+    if groups_of_sites is not None and groups_of_sites.even:
+        # First the host of every call, then its site there: a better start where hosts are far apart.
+        host = groups_of_sites.host
+        outer = {
+            name: replace(at, sites=tuple(host[list(at.sites)].tolist())) for name, at in layouts.items()
+        }
+        coarse = _placers(plan, len(groups_of_sites.members), outer, None, near)
+        best = min(coarse, key=_Placer.moved)
+        tried += _placers(plan, sites, layouts, hosts, near, best.calls)
+    placement = min(tried, key=_Placer.moved).placement()
+    placement.check(plan)
+    return placement
+
+
+def _placers(
+    plan: Plan,
+    sites: int,
+    layouts: Mapping[str, Layout],
+    hosts: Sequence[int] | None,
+    near: float,
+    wanted: Sequence[np.ndarray | None] | None = None,
+) -> list[_Placer]:
+    """Return placements that no move of one node improves, from different starts."""
     order = [i for i, node in enumerate(plan.graph.nodes) if not isinstance(node, Input)]
-    tried = []
+    found = []
     # What is seeded first has no neighbours to go by, so it matters where that is.
     for first in (order, order[::-1]):
-        placer = _Placer(plan, sites, layouts or {}, hosts, near)
+        placer = _Placer(plan, sites, layouts, hosts, near, wanted)
         for k in range(SWEEPS):
             if not placer.sweep(first if k % 2 == 0 else first[::-1]):
                 break
-        tried.append((placer.moved(), placer))
-    placement = min(tried, key=lambda pair: pair[0])[1].placement()
-    placement.check(plan)
-    return placement
+        found.append(placer)
+    return found
 
 
 class _Placer:
@@ -103,9 +127,12 @@ class _Placer:
         layouts: Mapping[str, Layout],
         hosts: Sequence[int] | None,
         near: float,
+        wanted: Sequence[np.ndarray | None] | None,
     ) -> None:
         self.plan, self.sites, self.nodes = plan, sites, plan.graph.nodes
-        self.hosts, self.near = Hosts.of(hosts), near
+        self.hosts = Hosts.of(hosts)
+        self.near = 1.0 if self.hosts is None else near
+        self.wanted = wanted  # the host of every call, where that is decided
         self.calls: list[np.ndarray | None] = [None] * len(self.nodes)
         self.held: list[np.ndarray | None] = [None] * len(self.nodes)
         self.scatter: list[tuple[int, ...]] = [()] * len(self.nodes)
@@ -173,13 +200,14 @@ class _Placer:
         count, scale = self.plan.partitions[i].blocks, float(entries[2].max(initial=1.0))
         tried = [] if old is None else [old]
         if count <= self.sites:
-            tried.append(self.solve(count, entries, scale))
+            tried.append(self.solve(i, count, entries))
         else:
             call, site, saved = entries
-            group = groups(self.nodes[i], self.plan.partitions[i], self.sites)
-            tried.append(self.solve(self.sites, (group[call], site, saved), scale)[group])
-            if len(saved):
-                tried.append(self.solve(count, entries, scale))
+            if self.wanted is None:
+                group = groups(self.nodes[i], self.plan.partitions[i], self.sites)
+                tried.append(self.solve(i, self.sites, (group[call], site, saved))[group])
+            if len(saved) or self.wanted is not None:
+                tried.append(self.solve(i, count, entries))
         costs = [self.cost(i, calls, here, ahead, entries) for calls in tried]
         return next(c for c, cost in zip(tried, costs, strict=True) if cost <= min(costs) + TIE * scale)
 
@@ -223,12 +251,19 @@ class _Placer:
         host = (call, self.hosts.host[site], saved)
         return concatenate([(call, site, saved * self.near), self.hosts.spread(host, 1 - self.near)])
 
-    def solve(self, rows: int, entries: Entries, scale: float) -> np.ndarray:
-        """Return the site for each row that saves most, rows being shared out evenly."""
+    def solve(self, i: int, rows: int, entries: Entries) -> np.ndarray:
+        """Return the site for each row (call, or group of calls, of node `i`) that saves most, evenly."""
         load = self.load if rows % self.sites else np.zeros(self.sites)
-        key = (rows, load.tobytes(), *(e.tobytes() for e in entries))
+        group = None if self.wanted is None else self.wanted[i]
+        key = (
+            rows,
+            load.tobytes(),
+            *(e.tobytes() for e in entries),
+            b"" if group is None else group.tobytes(),
+        )
         if key not in self.solved:
-            self.solved[key] = _share_out(rows, ceil(rows / self.sites), entries, load, scale)
+            groups_of_sites = None if self.hosts is None else self.hosts.host
+            self.solved[key] = share_out(rows, entries, load, group=group, groups=groups_of_sites)
         return self.solved[key]
 
     def cost(
@@ -245,7 +280,7 @@ class _Placer:
         return total + self.partials(i, calls)
 
     def partials(self, i: int, calls: np.ndarray) -> float:
-        """Return the bytes of partial results of node `i` that travel."""
+        """Return the bytes of partial results of node `i` that travel when its calls are at `calls`."""
         node, each = self.nodes[i], self.each(i)
         if each == 1:
             return 0.0
@@ -293,9 +328,7 @@ class _Placer:
         piece, site, size = wanted
         there = calls[inside[piece]]
         used = np.zeros((len(inside), calls.shape[1]))
-        np.add.at(
-            used, piece, (there == site[:, None]) * (size * (1 if self.hosts is None else self.near))[:, None]
-        )
+        np.add.at(used, piece, (there == site[:, None]) * (size * self.near)[:, None])
         if self.hosts is not None:
             same = self.hosts.host[there] == self.hosts.host[site][:, None]
             np.add.at(used, piece, same * (size * (1 - self.near))[:, None])
@@ -307,30 +340,29 @@ class _Placer:
         taken = np.bincount(inside * calls.shape[1] + chosen, minlength=calls.size).reshape(calls.shape)
         for block in np.flatnonzero((taken > 1).any(axis=1)):
             rows = np.flatnonzero(inside == block)
-            chosen[rows] = _assignment(value[rows], maximize=True)[1]
+            chosen[rows] = assignment(value[rows])
         rows = np.arange(len(inside))
         return calls[inside, chosen], float(used[rows, chosen].sum())
 
     def moved(self) -> float:
-        """Return the bytes that move between sites (inside a host they count less)."""
+        """Return the bytes that move between sites, weighed: within a host they count less."""
+        total = self.near * self.crossing(np.arange(self.sites))
+        return total if self.hosts is None else total + (1 - self.near) * self.crossing(self.hosts.host)
+
+    def crossing(self, where: np.ndarray) -> float:
+        """Return the bytes that move between groups of sites, `where` naming the group of each site."""
         total = 0.0
         for j in range(len(self.nodes)):
-            wanted = merge([self.needs(c, k) for c, k in self.readers[j]], self.sites)
-            if self.held[j] is None:
-                # The home of a free input will be a site that reads it.
-                total += float(wanted[2].sum()) - float(largest(wanted, len(self.sizes(j))).sum())
-                continue
-            total += self.distance(wanted, self.held[j][wanted[0]])
-            total += 0.0 if self.calls[j] is None else self.partials(j, self.calls[j])
+            block, site, size = concatenate([NOTHING, *(self.needs(c, k) for c, k in self.readers[j])])
+            block, group, size = merge([(block, where[site], size)], self.sites)
+            total += float(size.sum())
+            if self.held[j] is None:  # the home of a free input will be one that reads it
+                total -= float(largest((block, group, size), len(self.sizes(j))).sum())
+            else:
+                total -= float(size[group == where[self.held[j]][block]].sum())
+            if self.calls[j] is not None:
+                total += self.partials(j, where[self.calls[j]])
         return total
-
-    def distance(self, wanted: Entries, source: np.ndarray) -> float:
-        """Return the bytes of `wanted` that move when they come from the sites `source`."""
-        _, site, size = wanted
-        weight = (site != source).astype(float)
-        if self.hosts is not None:
-            weight[(self.hosts.host[site] == self.hosts.host[source]) & (site != source)] = self.near
-        return float((size * weight).sum())
 
     # ----------------------------------------------------------------------------------- inputs
 
@@ -350,10 +382,14 @@ class _Placer:
 
     def home(self, i: int, stored: np.ndarray) -> np.ndarray:
         """Return sites for the blocks of a free input: where they are used, shared out evenly."""
-        wanted = self.present(i, -1)
-        sizes = self.sizes(i)
+        wanted, sizes = self.present(i, -1), self.sizes(i)
         slots = ceil(len(sizes) / max(len(np.unique(wanted[1])), 1))
-        homes = _share_out(len(sizes), slots, wanted, stored, float(wanted[2].max(initial=1.0)))
+        if self.hosts is not None:
+            block, site, size = wanted
+            wanted = concatenate(
+                [(block, site, size * self.near), self.hosts.spread(self.hosts.merge(wanted), 1 - self.near)]
+            )
+        homes = share_out(len(sizes), wanted, stored, slots=slots)
         stored += np.bincount(homes, sizes, self.sites)
         return homes
 
@@ -364,22 +400,3 @@ class _Placer:
         block, site, size = r.call, self.held[i][r.block], r.bytes
         most = np.bincount(block * self.sites + site, size, r.calls * self.sites)
         return most.reshape(r.calls, self.sites).argmax(axis=1)
-
-
-def _share_out(rows: int, slots: int, entries: Entries, load: np.ndarray, scale: float) -> np.ndarray:
-    """Return a site for each row, at most `slots` rows a site, for the greatest sum of `entries`.
-
-    Between equals, sites with little `load` and few rows come first.
-    """
-    (row, site, gained), sites = entries, len(load)
-    gain = np.bincount(row * sites + site, gained, rows * sites).astype(float).reshape(rows, sites)
-    gain -= TIE * scale * load / max(load.max(), 1.0)
-    gain = np.concatenate([gain - 2 * TIE * scale * k for k in range(slots)], axis=1)
-    return _assignment(gain, maximize=True)[1] % sites
-
-
-def _assignment(value: np.ndarray, *, maximize: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return scipy's answer to the assignment problem; importing it takes longer than planning does."""
-    from scipy.optimize import linear_sum_assignment
-
-    return linear_sum_assignment(value, maximize=maximize)

@@ -189,6 +189,11 @@ class Hosts:
         width = max(map(len, members))
         return cls(host, np.array([np.pad(m, (0, width - len(m)), constant_values=-1) for m in members]))
 
+    @property
+    def even(self) -> bool:
+        """Whether every host has as many sites."""
+        return bool((self.members >= 0).all())
+
     def merge(self, entries: Entries) -> Entries:
         """Return what is on each host, of what is there several times the largest."""
         block, site, size = entries
