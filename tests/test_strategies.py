@@ -41,10 +41,15 @@ def test_tensor_parallel_pays_for_its_partial_results_only_once():
 
 
 def test_multi_head_attention_has_a_sequence_and_heads():
-    found = cuts(multi_head(), 4)
+    found = cuts(multi_head(b=4), 4)
     assert set(found) == {"single site", "data parallel", "tensor parallel", "sequence parallel", "2-D"}
     assert found["sequence parallel"] == ["t4", "t4", "t4", "q4", *["q4"] * 5, "q4", "q4"]
     assert found["tensor parallel"] == ["h4"] * 11
+
+
+def test_a_batch_of_one_is_no_data_parallelism():
+    assert "data parallel" in cuts(multi_head(b=2), 4)
+    assert "b" not in str(cuts(multi_head(b=1), 4))
 
 
 def test_a_map_has_no_tensor_parallel_plan():

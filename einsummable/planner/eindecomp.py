@@ -8,7 +8,8 @@ exactly.
 ``model="moved"`` counts bytes that travel between sites when calls are placed sensibly.  Every node is cut as
 evenly as its extents allow, the few that hardly count excepted, and inputs lie where they are used.
 ``model="paper"`` is the published model, in elements: every node and input is cut into exactly p blocks, and
-a node's result is first repartitioned into p blocks, then into what each reader wants.
+a node's result is first repartitioned into p blocks, then into what each reader wants.  With a `Hardware` the
+predicted time counts (`timing`).
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ from einsummable.errors import PlanError, UnknownNameError, nearest
 from einsummable.graph import EinGraph, Node
 from einsummable.planner import candidates, cost
 from einsummable.planner.elimination import minimise
+from einsummable.planner.hardware import Hardware
 from einsummable.planner.partition import Partition
 from einsummable.planner.plan import Layout, Plan
-from einsummable.planner.problem import Problem, moved, published
+from einsummable.planner.problem import Problem, moved, published, timed, timed_plan
 from einsummable.planner.strategies import named_plans
 
 #: By name of a tensor, the parts of some of its node's labels.
@@ -39,6 +41,7 @@ def plan(
     model: str = "moved",
     layouts: Mapping[str, Layout] | None = None,
     pins: Pins | None = None,
+    hardware: Hardware | None = None,
 ) -> Plan:
     """Return the cheapest plan for `graph` on `p` sites.
 
@@ -53,6 +56,9 @@ def plan(
     pins
         Cuts that are given, by name of a tensor and label.  A dimension of a pinned tensor that is not
         named is not cut; aggregated labels stay free unless they are named.
+    hardware
+        What it is to run on.  If given, the plan takes the least predicted time there instead, with up to `p`
+        calls a node, and `Plan.cost` is in seconds.
 
     Raises
     ------
@@ -64,7 +70,15 @@ def plan(
     if isinstance(p, bool) or p < 1:
         raise PlanError(f"p must be a whole number from 1, not {p!r}")
     layouts, fixed = _checked_layouts(graph, layouts or {}), _checked_pins(graph, pins or {})
-    if model == "paper":
+    if hardware is not None:
+        found = _solved(timed(graph, p, layouts, fixed, hardware), graph, p)
+        if not fixed:
+            rivals = [
+                replace(rival, cost=seconds(rival, hardware, layouts))
+                for rival in named_plans(graph, p, layouts=layouts)
+            ]
+            found = min(found, *rivals, key=lambda plan: plan.cost)
+    elif model == "paper":
         found = _solved(published(graph, p, layouts, fixed), graph, p)
     elif model == "moved":
         found = _with_bytes(_solved(moved(graph, p, layouts, fixed), graph, p), layouts)
@@ -78,6 +92,12 @@ def plan(
     found = replace(found, strategy="eindecomp")
     found.check()
     return found
+
+
+def seconds(plan: Plan, hardware: Hardware, layouts: Mapping[str, Layout] | None = None) -> float:
+    """Return the seconds that `plan` is predicted to take on `hardware`."""
+    problem = timed_plan(plan, layouts or {}, hardware)
+    return minimise(problem.sizes, problem.factors)[1]
 
 
 def _solved(problem: Problem, graph: EinGraph, p: int) -> Plan:

@@ -115,7 +115,8 @@ class _Elimination:
         given: Mapping[int, int],
         easy: int = EASY,
     ) -> None:
-        self.sizes, self.limit, self.memo, self.given, self.easy = sizes, limit, memo, given, easy
+        self.sizes, self.limit, self.memo, self.easy = sizes, limit, memo, easy
+        self.given = {v: 0 for v, n in enumerate(sizes) if n == 1} | dict(given)
         self.aside: list[int] = []
         self.hubs: list[int] = []
         self.touching: list[dict[int, Factor]] = [{} for _ in sizes]

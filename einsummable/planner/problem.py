@@ -2,27 +2,31 @@
 
 Contract: a `Problem` has variables, the first of which are the nodes of the graph, with `rows[i]` the
 candidates of node i, and factors, the terms of the cost.  `published` is the model of the paper in elements;
-`moved` counts bytes that travel.
+`moved` counts bytes that travel, `timed` predicted seconds.
 
-There, a tensor that several nodes read has a variable of its own: the form in which it is brought about for
-all of them (see `cost.tensor_bytes`), so that what serves several readers is paid once.
+In the last two a tensor that several nodes read has a variable of its own: the form in which it is brought
+about for all of them (see `cost.tensor_bytes`), so that what serves several readers is paid once.
 
 Equal nodes share their tables, the very same arrays: `elimination` knows equal steps by that.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from einsummable.graph import EinGraph, Einsummable, Input, Node, Reshape, Select
+from einsummable.graph import EinGraph, Einsummable, Input, Node, Reshape, Select, flops
 from einsummable.planner import candidates, cost, tables
 from einsummable.planner.elimination import Factor
-from einsummable.planner.plan import Layout
+from einsummable.planner.hardware import Hardware
+from einsummable.planner.partition import Partition
+from einsummable.planner.plan import Layout, Plan
 from einsummable.planner.tables import Forms
+from einsummable.planner.timing import candidates_in_time, kernels, travel
 
 #: By node id, the parts that some of its labels must have.
 Fixed = Mapping[int, Mapping[str, int]]
@@ -67,40 +71,40 @@ class _Once:
         return self._known[short][0]
 
 
-class _Moved:
-    """Builds the problem of moved bytes."""
+class _Builder(ABC):
+    """Builds a problem; what counts is left to subclasses."""
 
-    def __init__(
-        self, graph: EinGraph, p: int, layouts: Mapping[str, Layout], fixed: Fixed, loads: Sequence[float]
-    ) -> None:
-        self.graph, self.p, self.layouts, self.fixed, self.loads = graph, p, layouts, fixed, loads
+    def __init__(self, graph: EinGraph, p: int, layouts: Mapping[str, Layout], fixed: Fixed) -> None:
+        self.graph, self.p, self.layouts, self.fixed = graph, p, layouts, fixed
         self.once = _Once()
         self.signatures = [signature(node) for node in graph.nodes]
-        self.light = candidates.light_nodes([cost.work(graph, i) for i in range(len(graph.nodes))], p)
         self.rows: list[np.ndarray] = [np.ones((1, 0), np.int64)] * len(graph.nodes)
 
+    @abstractmethod
+    def cuts(self, i: int) -> np.ndarray:
+        """Return the candidates of node `i`, no input."""
+
+    @abstractmethod
+    def own(self, i: int) -> np.ndarray:
+        """Return the cost of each candidate of node `i` by itself."""
+
+    @abstractmethod
+    def travelling(self, nbytes: np.ndarray, receivers: np.ndarray) -> np.ndarray:
+        """Return the cost of so many bytes in all that travel to so many sites."""
+
     def build(self) -> Problem:
-        computed = [i for i, node in enumerate(self.graph.nodes) if not isinstance(node, Input)]
-        inputs = [i for i, node in enumerate(self.graph.nodes) if isinstance(node, Input)]
-        for i in computed + inputs:
+        order = sorted(range(len(self.rows)), key=lambda i: isinstance(self.graph.nodes[i], Input))
+        for i in order:  # inputs last: their candidates are what their readers want
             self.rows[i] = self.candidates(i)
         problem = Problem(self.rows, [len(rows) for rows in self.rows])
-        for i, node in enumerate(self.graph.nodes):
-            own = self.once(
-                lambda i=i, n=node: tables.aggregation(n, self.rows[i]) * n.dtype.itemsize,
-                "aggregation",
-                self.signatures[i],
-                self.rows[i],
-            )
-            problem.factors.append(((i,), own))
+        for i in range(len(self.rows)):
+            problem.factors.append(((i,), self.own(i)))
             self.deliver(i, problem)
         return problem
 
-    # ---------------------------------------------------------------------------- candidates
-
     def candidates(self, i: int) -> np.ndarray:
         """Return the candidates of node `i`; those of a free input are what its readers read it in."""
-        node, key = self.graph.nodes[i], (self.signatures[i], i in self.light)
+        node = self.graph.nodes[i]
         layout = self.layouts.get(node.name) if isinstance(node, Input) else None
         if layout is not None:
             rows = self.once(lambda: _row(layout.parts), "lying", layout.parts)
@@ -108,12 +112,8 @@ class _Moved:
             wanted = [self.read(reader, k).parts for reader, k in self.readers(i)]
             wanted = wanted or [_row([1] * len(node.shape))]
             rows = self.once(lambda: candidates.union(*wanted), "input", *wanted)
-        elif i in self.light:
-            both = candidates.balanced, candidates.coarse
-            rows = self.once(lambda: candidates.union(*(table(node, self.p) for table in both)), *key)
         else:
-            load = self.loads[i] if self.loads else 0.0
-            rows = self.once(lambda: candidates.balanced(node, self.p, load), *key, load)
+            rows = self.cuts(i)
         if i in self.fixed:
             given = dict(self.fixed[i])
             rows = self.once(lambda: candidates.restricted(node, rows, given), "fixed", rows, *given.items())
@@ -150,22 +150,27 @@ class _Moved:
             shared = self.shared(have, [self.read(reader, k) for reader, k in readers])
             variable = len(problem.sizes)
             problem.sizes.append(len(shared))
-            problem.factors.append(((i, variable), self.moved(node, have, node.shape, shared)))
+            problem.factors.append(((i, variable), self.transfer(node, have, node.shape, shared)))
             have = shared
         for reader, k in readers:
             read = cost.read_shape(self.graph.nodes[reader], k)
-            problem.factors.append(((variable, reader), self.moved(node, have, read, self.read(reader, k))))
+            problem.factors.append(
+                ((variable, reader), self.transfer(node, have, read, self.read(reader, k)))
+            )
 
-    def moved(self, node: Node, have: Forms, read: tuple[int, ...], want: Forms) -> np.ndarray:
-        return self.once(
-            lambda: tables.transfer(node.shape, have, read, want) * node.dtype.itemsize,
-            "moved",
-            node.shape,
-            node.dtype.itemsize,
-            have,
-            read,
-            want,
-        )
+    def transfer(self, node: Node, have: Forms, read: tuple[int, ...], want: Forms) -> np.ndarray:
+        """Return the cost of bringing the output of `node` from each form of `have` into each of `want`."""
+
+        def make() -> np.ndarray:
+            nbytes = tables.transfer(node.shape, have, read, want) * node.dtype.itemsize
+            return self.travelling(nbytes, want.holders[None, :])
+
+        return self.once(make, "transfer", node.shape, node.dtype.itemsize, have, read, want)
+
+    def partials(self, i: int) -> np.ndarray:
+        """Return the cost of the partial results of node `i` that travel."""
+        nbytes = tables.aggregation(self.graph.nodes[i], self.rows[i]) * self.graph.nodes[i].dtype.itemsize
+        return self.travelling(nbytes, self.rows[i].prod(axis=1))
 
     def shared(self, own: Forms, wanted: list[Forms]) -> Forms:
         """Return the forms that may be brought about for all readers: those of each, and the output's own."""
@@ -179,6 +184,70 @@ class _Moved:
         return self.once(make, "shared", own, *dict.fromkeys(wanted))
 
 
+class _Moved(_Builder):
+    """Bytes that travel count, and every node is cut evenly."""
+
+    def __init__(self, *given: Any, loads: Sequence[float]) -> None:
+        super().__init__(*given)
+        self.loads = loads
+        work = [cost.work(self.graph, i) for i in range(len(self.rows))]
+        self.light = candidates.light_nodes(work, self.p)
+
+    def cuts(self, i: int) -> np.ndarray:
+        node, key = self.graph.nodes[i], self.signatures[i]
+        load = np.inf if i in self.light else self.loads[i] if self.loads else 0.0
+        return self.once(lambda: candidates.balanced(node, self.p, load), "cuts", key, load)
+
+    def own(self, i: int) -> np.ndarray:
+        return self.once(lambda: self.partials(i), "own", self.signatures[i], self.rows[i])
+
+    def travelling(self, nbytes: np.ndarray, receivers: np.ndarray) -> np.ndarray:  # noqa: ARG002
+        return nbytes
+
+
+class _Timed(_Builder):
+    """Predicted seconds count."""
+
+    def __init__(self, *given: Any, hardware: Hardware) -> None:
+        super().__init__(*given)
+        self.hardware = hardware
+
+    def key(self, i: int) -> tuple:
+        """Return what the time of node `i` depends on."""
+        node, sources = self.graph.nodes[i], self.graph.nodes[i].inputs
+        product = isinstance(node, Einsummable) and node.is_contraction
+        sizes = tuple(self.graph.nodes[j].dtype.itemsize for j in sources)
+        return (self.signatures[i], flops(node), product, node.dtype, sizes)
+
+    def cuts(self, i: int) -> np.ndarray:
+        graph, hardware = self.graph, self.hardware
+        return self.once(lambda: candidates_in_time(graph, i, self.p, hardware), "cuts", self.key(i))
+
+    def own(self, i: int) -> np.ndarray:
+        rows = self.rows[i]
+        return self.once(
+            lambda: self.partials(i) + kernels(self.graph, i, rows, self.hardware), "own", self.key(i), rows
+        )
+
+    def travelling(self, nbytes: np.ndarray, receivers: np.ndarray) -> np.ndarray:
+        return travel(nbytes, receivers, self.hardware)
+
+
+class _Given(_Timed):
+    """The same with no choice but the forms in which tensors are brought to several readers."""
+
+    def __init__(self, *given: Any, cuts: Sequence[Partition], hardware: Hardware) -> None:
+        super().__init__(*given, hardware=hardware)
+        self.given = cuts
+
+    def candidates(self, i: int) -> np.ndarray:
+        parts = self.given[i].parts
+        return self.once(lambda: _row(parts), "given", parts)
+
+    def cuts(self, i: int) -> np.ndarray:
+        return self.candidates(i)
+
+
 def moved(
     graph: EinGraph, p: int, layouts: Mapping[str, Layout], fixed: Fixed, loads: Sequence[float] = ()
 ) -> Problem:
@@ -186,7 +255,19 @@ def moved(
 
     Where `loads` are given, a node may also be cut less evenly, with blocks of up to as many points each.
     """
-    return _Moved(graph, p, layouts, fixed, loads).build()
+    return _Moved(graph, p, layouts, fixed, loads=loads).build()
+
+
+def timed(
+    graph: EinGraph, p: int, layouts: Mapping[str, Layout], fixed: Fixed, hardware: Hardware
+) -> Problem:
+    """Return the problem of taking the least time on `hardware` with up to `p` calls a node."""
+    return _Timed(graph, p, layouts, fixed, hardware=hardware).build()
+
+
+def timed_plan(plan: Plan, layouts: Mapping[str, Layout], hardware: Hardware) -> Problem:
+    """Return the problem of `timed` that has no plan but `plan`."""
+    return _Given(plan.graph, plan.p, layouts, {}, cuts=plan.partitions, hardware=hardware).build()
 
 
 # ---------------------------------------------------------------------------- the published model

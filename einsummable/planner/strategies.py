@@ -6,8 +6,9 @@ bytes of the moved model as its cost.  All cut a node into at most p blocks, alo
 single site        nothing is cut
 data parallel      every node along the label that most nodes share, and that the fewest inputs have
 tensor parallel    a contraction along an output label only its second operand has, the next along that
-                   same label, now aggregated (columns, then rows); other nodes as their input is cut
-sequence parallel  as data parallel, along another label of the first input that most nodes share
+                   same label, now aggregated (columns, then rows); other nodes as their input is cut,
+                   else along the batch or the sequence
+sequence parallel  the same along a label that some node pairs with itself, as attention does positions
 2-D                every node along the two longest labels of its output, √p parts each
 
 Labels of different nodes are the same here where a dimension passes from one to the other.
@@ -15,7 +16,9 @@ Labels of different nodes are the same here where a dimension passes from one to
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import isqrt
 
 from einsummable.graph import EinGraph, Input, Node
@@ -95,35 +98,46 @@ def shared_axes(graph: EinGraph) -> dict[_Place, _Place]:
     return {a: find(a) for a in parent}
 
 
-def _coverage(graph: EinGraph, axes: Mapping[_Place, _Place]) -> dict[_Place, tuple[int, int]]:
-    """Return for each axis how many computed nodes have it, and how many inputs."""
-    nodes: dict[_Place, set[int]] = {}
-    for (i, _), axis in axes.items():
-        nodes.setdefault(axis, set()).add(i)
-    count = {}
-    for axis, having in nodes.items():
-        inputs = sum(isinstance(graph.nodes[i], Input) for i in having)
-        count[axis] = (len(having) - inputs, inputs)
-    return count
+@dataclass(slots=True)
+class _Axis:
+    """How much of a graph has a label: computed nodes, inputs; whether a node has it twice; its extent."""
+
+    nodes: int = 0
+    inputs: int = 0
+    twice: bool = False
+    extent: int = 0
+
+
+def _coverage(graph: EinGraph, axes: Mapping[_Place, _Place]) -> dict[_Place, _Axis]:
+    """Return for each axis how much of the graph has it; axes of one element are left out."""
+    found: dict[_Place, _Axis] = {}
+    for i, node in enumerate(graph.nodes):
+        mine = Counter(axes[i, label] for label, _ in node.space)
+        for axis, times in mine.items():
+            known = found.setdefault(axis, _Axis())
+            known.nodes += not isinstance(node, Input)
+            known.inputs += isinstance(node, Input)
+            known.twice |= times > 1
+        for label, extent in node.space:
+            found[axes[i, label]].extent = max(found[axes[i, label]].extent, extent)
+    return {axis: known for axis, known in found.items() if known.extent > 1}
 
 
 def _batch(graph: EinGraph, axes: Mapping[_Place, _Place]) -> _Place | None:
-    """Return the axis of data parallelism: that of most computed nodes, then of fewest inputs."""
-    count = _coverage(graph, axes)
-    return min(count, key=lambda a: (-count[a][0], count[a][1], a), default=None)
+    """Return the axis of data parallelism: of most nodes (two thirds at least), then of fewest inputs."""
+    computed = sum(not isinstance(node, Input) for node in graph.nodes)
+    count = {
+        axis: known
+        for axis, known in _coverage(graph, axes).items()
+        if not known.twice and 3 * known.nodes >= 2 * computed
+    }
+    return min(count, key=lambda a: (-count[a].nodes, count[a].inputs, a), default=None)
 
 
 def _sequence(graph: EinGraph, axes: Mapping[_Place, _Place]) -> _Place | None:
-    """Return another axis of an input with the batch that at least half of the computed nodes have."""
-    batch, count = _batch(graph, axes), _coverage(graph, axes)
-    computed = sum(not isinstance(node, Input) for node in graph.nodes)
-    for i, node in enumerate(graph.nodes):
-        mine = [axes[i, label] for label in node.out if label]
-        if isinstance(node, Input) and batch in mine:
-            others = [a for a in mine if a != batch and 2 * count[a][0] >= computed]
-            if others:
-                return min(others, key=lambda a: (-count[a][0], count[a][1], a))
-    return None
+    """Return the axis that some node pairs with itself, as attention does positions; that of most nodes."""
+    count = {axis: known for axis, known in _coverage(graph, axes).items() if known.twice}
+    return min(count, key=lambda a: (-count[a].nodes, count[a].inputs, a), default=None)
 
 
 # ---------------------------------------------------------------------------------- strategies
@@ -146,7 +160,9 @@ def _along(graph: EinGraph, axes: Mapping[_Place, _Place], axis: _Place | None, 
 def _tensor_parallel(graph: EinGraph, axes: Mapping[_Place, _Place], p: int) -> _Cuts | None:
     """Return columns-then-rows cuts, None where no contraction has a label of its second operand only."""
     cuts: _Cuts = {}
-    batch, found = _batch(graph, axes), False
+    count, found = _coverage(graph, axes), False
+    both = [axis for axis in (_batch(graph, axes), _sequence(graph, axes)) if axis is not None]
+    batch = max(both, key=lambda axis: count[axis].extent, default=None)
     for i, node in enumerate(graph.nodes):
         if isinstance(node, Input):
             continue

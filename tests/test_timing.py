@@ -1,0 +1,74 @@
+"""Predicted seconds: a roofline by hand, and what the plan that it chooses must be."""
+
+import numpy as np
+import pytest
+from networks import ffnn, llama, matmul, multi_head
+
+from einsummable.dtypes import F32
+from einsummable.planner import timing
+from einsummable.planner.eindecomp import plan, seconds
+from einsummable.planner.hardware import cluster, host
+from einsummable.planner.plan import Plan
+from einsummable.planner.strategies import named_plans
+
+
+def rows(*parts):
+    return np.array(parts, np.int64)
+
+
+def test_a_large_matrix_product_is_bound_by_computing():
+    machine, graph = host(8), matmul(8192, 8192, 8192)
+    (whole, cut) = timing.kernels(graph, 2, rows((1, 1, 1), (2, 2, 2)), machine)
+    assert whole == pytest.approx(2 * 8192**3 / machine.product_flops(F32), rel=0.02)
+    assert cut == pytest.approx(whole / 8, rel=0.02)
+
+
+def test_a_thin_matrix_product_is_bound_by_memory():
+    machine, graph = host(8), matmul(1, 8192, 8192)
+    (whole,) = timing.kernels(graph, 2, rows((1, 1, 1)), machine)
+    assert whole == pytest.approx(4 * 8192 * 8192 / machine.memory_bandwidth, rel=0.2)
+
+
+def test_small_blocks_are_slow():
+    machine = host(1)
+    (small,) = timing.kernels(matmul(32, 32, 32), 2, rows((1, 1, 1)), machine)
+    assert small > 2 * 32**3 / machine.product_flops(F32) + machine.overhead
+
+
+def test_more_calls_than_sites_take_turns():
+    (four, eight) = timing.kernels(matmul(64, 64, 64), 2, rows((4, 1, 1), (8, 1, 1)), host(4))
+    (four_, eight_) = timing.kernels(matmul(64, 64, 64), 2, rows((4, 1, 1), (8, 1, 1)), host(8))
+    assert four == four_
+    assert eight == 2 * eight_
+
+
+def test_what_travels_shares_the_links():
+    machine = host(8)
+    (none, one, all_) = timing.travel(np.array([0.0, 1e9, 1e9]), np.array([8, 1, 8]), machine)
+    assert none == 0
+    assert one == pytest.approx(machine.near.seconds(1e9))
+    assert all_ == pytest.approx(machine.near.seconds(1e9 / 8))
+
+
+def test_hosts_share_their_links():
+    apart, together = cluster(8, 8), host(64)
+    slow = timing.travel(np.array([1e9]), np.array([64]), apart)[0]
+    assert slow > timing.travel(np.array([1e9]), np.array([64]), together)[0]
+    assert slow == pytest.approx(apart.far.seconds(1e9 / 8 * 56 / 63), rel=0.01)
+
+
+def test_a_tiny_program_stays_on_one_site_and_a_large_one_does_not():
+    assert str(plan(matmul(32, 32, 32), 8, hardware=host(8)).partitions[2]) == "whole"
+    assert str(plan(matmul(4096, 4096, 4096), 8, hardware=host(8)).partitions[2]) == "i2 k2 j2"
+
+
+@pytest.mark.parametrize("machine", [host(4), host(13), cluster(2, 8)], ids=["host4", "host13", "cluster"])
+@pytest.mark.parametrize(
+    "graph", [ffnn(8, 512, 4096, 512), multi_head(4, 64, 64, 8, 8), llama(1, 1, 64, 4, 16, 352)]
+)
+def test_no_named_plan_is_predicted_to_be_faster(graph, machine):
+    found = plan(graph, machine.sites, hardware=machine)
+    assert found.cost == pytest.approx(seconds(found, machine), rel=1e-6)
+    for rival in (*named_plans(graph, machine.sites), plan(graph, machine.sites)):
+        assert isinstance(rival, Plan)
+        assert found.cost <= seconds(rival, machine) * (1 + 1e-9)
