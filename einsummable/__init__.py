@@ -35,7 +35,9 @@ if TYPE_CHECKING:
         run,
         tensor,
     )
+    from einsummable.planner.plan import Placement, Plan
     from einsummable.runtime.cluster import Cluster, connect
+    from einsummable.taskgraph.tasks import TaskGraph
 
 __version__ = "0.1.0"
 
@@ -55,7 +57,9 @@ _HOMES = {
     "graph": ["EinGraph"],
     # Lazy tensors, too: the pipeline tells them how to run.
     "pipeline": ["Compiled", "Tensor", "compile", "einsum", "run", "tensor"],
+    "planner.plan": ["Placement", "Plan"],
     "runtime.cluster": ["Cluster", "connect"],
+    "taskgraph.tasks": ["TaskGraph"],
 }
 _HOME = {name: f"einsummable.{module}" for module, names in _HOMES.items() for name in names}
 
@@ -68,9 +72,12 @@ __all__ = [
     "EinsummableError",
     "EngineError",
     "ParseError",
+    "Placement",
+    "Plan",
     "PlanError",
     "ShapeError",
     "TaskError",
+    "TaskGraph",
     "Tensor",
     "UnknownNameError",
     "compile",
@@ -92,7 +99,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])
 
 
 def load_ipython_extension(ipython: Any) -> None:

@@ -15,6 +15,7 @@ import numpy as np
 from cattrs.strategies import configure_tagged_union
 
 from einsummable import dtypes
+from einsummable.errors import ParseError
 
 T = TypeVar("T")
 _UNIONS: list[Any] = []
@@ -38,10 +39,29 @@ def _converter() -> cattrs.Converter:
 
 
 def to_json(value: object) -> str:
-    """Return `value`, an IR of the package, as JSON text."""
-    return json.dumps(_converter().unstructure(value, unstructure_as=type(value)))
+    """Return `value`, an IR of the package, as JSON text.
+
+    Raises
+    ------
+    ParseError
+        It is something else.
+    """
+    try:
+        return json.dumps(_converter().unstructure(value, unstructure_as=type(value)))
+    except TypeError as error:
+        name = type(value).__name__
+        raise ParseError(f"{name} is no graph, plan, placement or task graph", notes=(str(error),)) from error
 
 
 def from_json(cls: type[T], text: str) -> T:
-    """Return the value of class `cls` that `to_json` wrote as `text`."""
-    return _converter().structure(json.loads(text), cls)
+    """Return the value of class `cls` that `to_json` wrote as `text`.
+
+    Raises
+    ------
+    ParseError
+        `text` is not what `to_json` writes for a `cls`.
+    """
+    try:
+        return _converter().structure(json.loads(text), cls)
+    except (ValueError, TypeError, KeyError, cattrs.BaseValidationError) as error:
+        raise ParseError(f"the text is no {cls.__name__} in JSON", notes=(str(error),)) from error

@@ -79,11 +79,13 @@ def parse(text: str) -> np.dtype:
     """Return the dtype called `text` (``f32``, or any name numpy knows, such as ``float32``)."""
     if text in NAMED:
         return NAMED[text]
+    notes = (f"known: {', '.join(NAMED)}",)
     try:
         dtype = np.dtype(text)
     except TypeError as error:
-        raise DtypeError(f"no dtype is called {text!r}", notes=(f"known: {', '.join(NAMED)}",)) from error
-    kind(dtype)
+        raise DtypeError(f"no dtype is called {text!r}", notes=notes) from error
+    if dtype.kind not in "biufc":
+        raise DtypeError(f"dtype {text!r} is neither a number nor a boolean", notes=notes)
     return dtype
 
 
@@ -92,10 +94,30 @@ def of_value(value: object) -> ScalarType:
     if isinstance(value, np.generic | np.ndarray):
         kind(value.dtype)
         return ScalarType(value.dtype)
+    if isinstance(value, int) and not fits(value, I64):
+        notes = (f"write it as a real number: {float(value):g}",) if abs(value) < 2**1023 else ()
+        raise DtypeError(f"{_shortened(value)} does not fit i64, the widest whole number", notes=notes)
     for python, weak in ((bool, WEAK_BOOL), (int, WEAK_INT), (float, WEAK_FLOAT), (complex, WEAK_COMPLEX)):
         if isinstance(value, python):
             return weak
     raise DtypeError(f"a value of type {type(value).__name__} is neither a number nor a boolean")
+
+
+def fits(value: int, dtype: np.dtype) -> bool:
+    """Return whether `dtype`, of integers, holds `value`; a dtype of another kind takes any."""
+    if dtype.kind not in "iu":
+        return True
+    return np.iinfo(dtype).min <= value <= np.iinfo(dtype).max
+
+
+def no_fit(value: int, dtype: np.dtype) -> DtypeError:
+    """Return the complaint that `dtype` does not hold the number `value` that it meets."""
+    notes = (f"cast the {name(dtype)} first, as in i64(x)",)
+    return DtypeError(f"{_shortened(value)} does not fit {name(dtype)}", notes=notes)
+
+
+def _shortened(value: int) -> str:
+    return str(value) if abs(value) < 10**40 else f"an integer of {value.bit_length()} bits"
 
 
 def _promote_pair(a: np.dtype, b: np.dtype) -> np.dtype:

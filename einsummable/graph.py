@@ -11,6 +11,7 @@ Nothing here knows of partitions or machines.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -333,6 +334,22 @@ class EinGraph:
         return tuple((p.name, p.type) for p in self.params)
 
     @cached_property
+    def param_limits(self) -> tuple[tuple[str, int, int | np.dtype], ...]:
+        """What the values of the parameters must fit: name, node, and an extent they index or a dtype.
+
+        The dtype is one of integers that an integer of the caller's is cast to where it meets a tensor.
+        """
+        found: list[tuple[str, int, int | np.dtype]] = []
+        for i, node in enumerate(self.nodes):
+            match node:
+                case Select(positions=positions, source_shape=shape):
+                    found += [(p.param, i, n) for p, n in zip(positions, shape, strict=True) if p.param]
+                case Einsummable(inputs=inputs, join=join) if join.params:
+                    args = tuple(self.nodes[j].dtype for j in inputs)
+                    found += [(name, i, d) for name, d in scalar.param_casts(join, args, self.param_types)]
+        return tuple(dict.fromkeys(found))
+
+    @cached_property
     def consumers(self) -> tuple[tuple[int, ...], ...]:
         """For each node the ids of the nodes that read it, each once."""
         readers: list[list[int]] = [[] for _ in self.nodes]
@@ -374,19 +391,38 @@ def read_params(graph: EinGraph, values: Mapping[str, object]) -> dict[str, np.g
     UnknownNameError
         Where a scalar is missing.
     DtypeError
-        Where one is no number, or of a wider kind than the program was built for: 0.5 for an integer.
+        Where one is no number, of a wider kind than the program was built for (0.5 for an integer), or
+        does not fit a dtype that it is cast to.
+    ShapeError
+        Where one is an index and out of range.
     """
     missing = [p.name for p in graph.params if p.name not in values]
     if missing:
         raise UnknownNameError(f"no value is given for the scalar {', '.join(map(repr, missing))}")
-    return {p.name: _read_param(p, values[p.name]) for p in graph.params}
+    read = {p.name: _read_param(p, values[p.name]) for p in graph.params}
+    for name, i, limit in graph.param_limits:
+        value, node = int(read[name]), graph.nodes[i]
+        place = {"text": graph.text, "spans": (node.origin.span,) if node.origin.span else ()}
+        if isinstance(limit, int) and not 0 <= value < limit:
+            message = f"the scalar {name!r} is {value}, but the dimension it indexes has extent {limit}"
+            raise ShapeError(message, **place)
+        if isinstance(limit, np.dtype) and not dtypes.fits(value, limit):
+            error = dtypes.no_fit(value, limit)
+            raise DtypeError(f"the scalar {name!r} is too large: {error.message}", notes=error.notes, **place)
+    return read
 
 
 def _read_param(param: Param, value: object) -> np.generic:
-    if np.ndim(value) == 0 and np.asarray(value).dtype.kind in "biufcV":
-        array = np.asarray(value)
-        if dtypes.KINDS.index(dtypes.kind(array.dtype)) <= dtypes.KINDS.index(dtypes.kind(param.type.dtype)):
-            return array.astype(param.type.dtype)[()]
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    if not isinstance(value, np.generic | bool | int | float | complex):
+        raise DtypeError(f"the scalar {param.name!r} is {reprlib.repr(value)}, which is no single number")
+    try:
+        given = dtypes.of_value(value).dtype
+    except DtypeError as error:
+        raise DtypeError(f"the scalar {param.name!r} is no number: {error.message}") from error
+    if dtypes.KINDS.index(dtypes.kind(given)) <= dtypes.KINDS.index(dtypes.kind(param.type.dtype)):
+        return np.asarray(value).astype(param.type.dtype)[()]
     words = {"b": "a boolean", "i": "an integer", "f": "a real number", "c": "a complex number"}
     wanted = words[dtypes.kind(param.type.dtype)]
     raise DtypeError(
@@ -403,7 +439,7 @@ def check_inputs(graph: EinGraph, arrays: Mapping[str, object]) -> None:
     UnknownNameError, ShapeError, DtypeError
         An array is missing, or has another shape or dtype; the others that do not fit are in the notes.
     """
-    problems: list[tuple[type[EinsummableError], str]] = []
+    problems: list[tuple[type[EinsummableError], str, Input]] = []
     for name, node in graph.inputs.items():
         if name not in arrays:
             raise UnknownNameError(f"no array is given for the input {name!r}")
@@ -415,10 +451,12 @@ def check_inputs(graph: EinGraph, arrays: Mapping[str, object]) -> None:
         else:
             continue
         kind = ShapeError if tuple(array.shape) != node.shape else DtypeError
-        problems.append((kind, f"{name} {had}, the program was compiled for {wanted}"))
+        problems.append((kind, f"{name} {had}, the program was compiled for {wanted}", node))
     if problems:
-        kind, message = problems[0]
-        raise kind(message, notes=tuple(text for _, text in problems[1:]))
+        (kind, message, _), *others = problems
+        spans = tuple(node.origin.span for *_, node in problems if node.origin.span)
+        notes = (*(text for _, text, _ in others), "compile the program again for arrays of another kind")
+        raise kind(message, text=graph.text, spans=spans, notes=notes)
 
 
 def evaluate(
@@ -450,18 +488,14 @@ def evaluate_node(
         case Reshape():
             return args[0].reshape(box_shape(node.out_box(ranges)))
         case Select():
-            pairs = zip(node.positions, node.source_shape, strict=True)
-            return args[0][tuple(select_index(p, extent, params) for p, extent in pairs)]
+            return args[0][tuple(select_index(p, params) for p in node.positions)]
     raise EinsummableError(f"an input named {node.name!r} is not computed")
 
 
-def select_index(p: Position, extent: int, params: Mapping[str, np.generic]) -> slice | int:
+def select_index(p: Position, params: Mapping[str, np.generic]) -> slice | int:
     """Return numpy's index for `p` into a box that `Select.in_box` answered."""
     if p.param is not None:
-        index = int(params[p.param])
-        if not 0 <= index < extent:
-            raise ShapeError(f"the scalar {p.param!r} is {index}, but the dimension it indexes has {extent}")
-        return index
+        return int(params[p.param])  # `read_params` has checked that it is in range
     if p.label is None:
         return 0
     return slice(0, None, p.step)

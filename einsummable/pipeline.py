@@ -12,16 +12,20 @@ displaying a `Compiled` shows what is already there and computes nothing.
 from __future__ import annotations
 
 import os
+import re
+import reprlib
+import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
-from einsummable import dtypes, views
+from einsummable import views
+from einsummable.arguments import as_array, described, read_namespace, sort_out
 from einsummable.display import Picture
 from einsummable.equation import Signature, bind
-from einsummable.errors import PlanError, UnknownNameError, nearest
+from einsummable.errors import ParseError, PlanError, UnknownNameError, nearest
 from einsummable.graph import EinGraph
 from einsummable.kernels.whole import Whole
 from einsummable.language.elaborate import InputSpec, elaborate
@@ -38,9 +42,6 @@ from einsummable.runtime.executor import Executor
 from einsummable.runtime.local import LocalExecutor
 from einsummable.taskgraph.lower import lower
 from einsummable.taskgraph.tasks import TaskGraph
-
-#: Scalars of the caller's scope: read when a program runs.
-_SCALARS = (bool, int, float, complex, np.generic)
 
 
 def default_sites() -> int:
@@ -111,35 +112,53 @@ class Compiled:
             rivals[plan.strategy] = lower(plan, place(plan, self.sites, self.layouts), self.layouts)
         return explain(self.plan, self.placement, self.tasks, rivals)
 
-    def run(self, *, keep: bool = False, timeout: float | None = None, **data: Any) -> dict[str, Any]:
+    def run(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        keep: bool = False,
+        timeout: float | None = None,
+        **data: Any,
+    ) -> dict[str, Any]:
         """Run the program and return its outputs by name.
 
         Parameters
         ----------
+        inputs
+            Arrays and scalars in place of those given to `compile`, with the same shapes and dtypes.
         keep
             On a cluster, leave the results on the engines and return distributed tensors.
         timeout
             Seconds after which the run is stopped with an `EngineError`.
         **data
-            Arrays and scalars in place of those given to `compile`, with the same shapes and dtypes.
+            The same by keyword.
+
+        Returns
+        -------
+        dict
+            A fresh array, of no dimensions for a scalar, or a distributed tensor for each output.
 
         Raises
         ------
         UnknownNameError
             An input has no array, a scalar no value, or a name is neither.
-        ShapeError
-            An array is not what the program was compiled for.
+        ShapeError, DtypeError
+            An array or a scalar is not what the program was compiled for.
         EngineError
             A site failed, or the time was up.
         """
-        known = [*self.graph.inputs, *(p.name for p in self.graph.params)]
-        self._check_names(data, known)
+        _check_option("keep", keep, isinstance(keep, bool), "True or False")
+        seconds = timeout is None or isinstance(timeout, int | float)
+        _check_option("timeout", timeout, seconds, "a number of seconds, or None")
+        data = {**read_namespace(inputs), **data}
+        self._check_names(data, [*self.graph.inputs, *(p.name for p in self.graph.params)])
         given = self._data | data
         arrays = {}
         for name, node in self.graph.inputs.items():
             if name not in given:
                 raise UnknownNameError(f"no array is given for the input {name!r}")
-            arrays[name] = _as_array(given[name], node.dtype)
+            arrays[name] = as_array(name, given[name], node.dtype)
         lowered = self._lowered_for(given)
         options = {"keep": True} if keep else {}
         scalars = {p.name: given[p.name] for p in self.graph.params if p.name in given}
@@ -196,6 +215,22 @@ class Compiled:
         outputs = ", ".join(f"{n}{list(self.graph.nodes[o].shape)}" for n, o in self.graph.outputs)
         return f"<Compiled {inputs or 'no inputs'} -> {outputs}, {self.sites} sites>"
 
+    def renew(self, inputs: Mapping[str, Any]) -> Compiled:
+        """Return this program compiled for what `inputs` are now, or itself, with its plan, where that fits.
+
+        Shapes, dtypes, kinds of scalars and extents that scalars name may be other ones; a graph that no text
+        made stays as it is.
+        """
+        if not self.graph.text:
+            return self
+        given = sort_out(self._data | dict(inputs), {})
+        known = {name: InputSpec(node.shape, node.dtype) for name, node in self.graph.inputs.items()}
+        graph = elaborate(parse(self.graph.text), known | given.specs, given.scalars, given.rest)
+        if graph == self.graph:
+            return self
+        cluster = self.executor if isinstance(self.executor, Cluster) else None
+        return Compiled(graph, given.data, sites=self.sites, cluster=cluster, p=self.p)
+
     def replan(
         self, *, sites: int | None = None, cluster: Executor | None = None, p: int | None = None
     ) -> Compiled:
@@ -217,6 +252,7 @@ class Compiled:
 
 def compile(  # noqa: A001 - in the sense of re.compile, always written qualified
     program: str | Tensor | Mapping[str, Tensor],
+    /,
     inputs: Mapping[str, Any] | None = None,
     *,
     sites: int | None = None,
@@ -249,12 +285,19 @@ def compile(  # noqa: A001 - in the sense of re.compile, always written qualifie
     PlanError
         `sites` or `p` cannot be.
     """
+    for what, n in (("sites", sites), ("p", p)):
+        if n is not None:
+            _positive(what, n)
+    namespace = read_namespace(inputs)
     if not isinstance(program, str):
-        graph, data = graph_of({"out": program} if isinstance(program, Tensor) else program)
-        return Compiled(graph, data | arrays_or_shapes, sites=sites, cluster=cluster, p=p)
-    specs, scalars, data = _sort_out(inputs or {}, arrays_or_shapes)
-    graph = elaborate(parse(program), specs, scalars)
-    return Compiled(graph, data, sites=sites, cluster=cluster, p=p)
+        graph, data = graph_of(_lazy(program))
+        return Compiled(graph, data | namespace | arrays_or_shapes, sites=sites, cluster=cluster, p=p)
+    given = sort_out(namespace, arrays_or_shapes)
+    graph = elaborate(parse(program), given.specs, given.scalars, given.rest)
+    # A notebook's namespace holds much that the program does not mention, and that it shall not keep alive.
+    words = set(re.findall(r"\w+", unicodedata.normalize("NFKC", program)))
+    mentioned = {name: value for name, value in given.data.items() if name in words}
+    return Compiled(graph, mentioned, sites=sites, cluster=cluster, p=p)
 
 
 def run(x: Tensor, *, sites: int | None = None, cluster: Executor | None = None) -> np.ndarray:
@@ -317,48 +360,32 @@ def _whole(signature: Signature) -> Whole:
     return Whole(signature.graph())
 
 
-def _sort_out(
-    namespace: Mapping[str, Any], keywords: Mapping[str, Any]
-) -> tuple[dict[str, InputSpec], dict[str, Any], dict[str, Any]]:
-    """Tell arrays from scalars from shapes; return specs of inputs, scalars, and the data there is."""
-    specs: dict[str, InputSpec] = {}
-    scalars: dict[str, Any] = {}
-    data: dict[str, Any] = {}
-    for name, value in namespace.items():
-        if isinstance(value, _SCALARS):
-            scalars[name] = data[name] = value
-        elif _is_array(value):
-            specs[name], data[name] = InputSpec(value.shape, value.dtype), value
-    for name, value in keywords.items():
-        if isinstance(value, _SCALARS):
-            scalars[name] = data[name] = value
-        elif isinstance(value, tuple) and all(isinstance(n, int | np.integer) for n in value):
-            specs[name] = InputSpec(tuple(map(int, value)), dtypes.F32)
-        else:
-            array = value if hasattr(value, "layout") else np.asarray(value)
-            dtypes.kind(array.dtype)
-            specs[name], data[name] = InputSpec(array.shape, array.dtype), array
-    return specs, scalars, data
+def _lazy(program: object) -> dict[str, Tensor]:
+    if isinstance(program, Tensor):
+        return {"out": program}
+    if isinstance(program, Mapping):
+        wrong = [value for value in program.values() if not isinstance(value, Tensor)]
+        if not wrong:
+            return dict(program)
+        program = wrong[0]
+    raise ParseError(
+        f"a program is text, a lazy tensor or several by name, not {described(program)}",
+        notes=("ein.tensor(x) makes an array lazy",) if isinstance(program, np.ndarray) else (),
+    )
 
 
-def _is_array(value: Any) -> bool:
-    """Return whether `value` is an array of numbers, here or on engines."""
-    dtype = getattr(value, "dtype", None)
-    if not isinstance(dtype, np.dtype) or not isinstance(getattr(value, "shape", None), tuple):
-        return False
-    return dtype == dtypes.BF16 or dtype.kind in "biufc"
-
-
-def _as_array(value: Any, dtype: np.dtype) -> Any:
-    """Return `value` as something with shape and dtype; plain Python data takes the dtype asked for."""
-    if hasattr(value, "layout") or isinstance(value, np.ndarray | np.generic):
-        return value
-    return np.asarray(value, getattr(value, "dtype", dtype))
+def _check_option(what: str, value: object, right: bool, wanted: str) -> None:
+    if not right:
+        notes = (f"an input that is called {what!r} goes into a mapping: run({{{what!r}: …}})",)
+        raise PlanError(f"{what} must be {wanted}, not {described(value)}", notes=notes)
 
 
 def _positive(what: str, n: int) -> int:
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        raise PlanError(f"{what} must be a whole number from 1, not {n!r}")
+        notes = ()
+        if isinstance(n, np.ndarray | tuple):
+            notes = (f"an input that is called {what!r} goes into a mapping: compile(…, {{{what!r}: …}})",)
+        raise PlanError(f"{what} must be a whole number from 1, not {reprlib.repr(n)}", notes=notes)
     return int(n)
 
 

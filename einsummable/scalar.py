@@ -462,8 +462,31 @@ def infer(
             case Call(fn, operands):
                 types = [done[a].type for a in operands]
                 wanted, result = FUNCTIONS[fn].rule(fn, types)
+                _check_fit([expr.ops[a] for a in operands], wanted)
                 done.append(Typed(result, tuple(t.dtype for t in wanted)))
     return tuple(done)
+
+
+def _check_fit(operands: Sequence[Op], wanted: Sequence[ScalarType]) -> None:
+    """Raise `DtypeError` where a literal is cast to a dtype of integers that does not hold it, as numpy."""
+    for op, type_ in zip(operands, wanted, strict=True):
+        if isinstance(op, Const) and isinstance(op.value, int) and not dtypes.fits(op.value, type_.dtype):
+            raise dtypes.no_fit(op.value, type_.dtype)
+
+
+def param_casts(
+    expr: ScalarExpr, args: tuple[np.dtype, ...], params: tuple[tuple[str, ScalarType], ...]
+) -> tuple[tuple[str, np.dtype], ...]:
+    """Return the parameters that are weak integers, each with a narrower dtype of integers it is cast to."""
+    weak = {name for name, type_ in params if type_ == dtypes.WEAK_INT}
+    found: dict[tuple[str, np.dtype], None] = {}
+    for op, typed in zip(expr.ops, infer(expr, args, params), strict=True):
+        if isinstance(op, Call):
+            for a, dtype in zip(op.args, typed.operands, strict=True):
+                x = expr.ops[a]
+                if isinstance(x, Param) and x.name in weak and dtype.kind in "iu" and dtype != dtypes.I64:
+                    found[x.name, dtype] = None
+    return tuple(found)
 
 
 def result_dtype(

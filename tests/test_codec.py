@@ -11,6 +11,7 @@ from strategies import graphs, layouts, plans
 from einsummable import dtypes
 from einsummable.codec import from_json, to_json
 from einsummable.dtypes import NAMED, ScalarType
+from einsummable.errors import ParseError
 from einsummable.graph import EinGraph, Input, Origin
 from einsummable.planner.plan import Layout, Plan
 from einsummable.scalar import Const, ScalarBuilder, ScalarExpr
@@ -66,3 +67,14 @@ def test_origins_come_along():
 
 def test_weak_types_stay_weak():
     assert from_json(ScalarType, to_json(dtypes.WEAK_INT)) == dtypes.WEAK_INT
+
+
+@pytest.mark.parametrize("text", ["{", "3", "{}", '{"nodes": 3, "outputs": []}'])
+def test_other_text_is_refused(text):
+    with pytest.raises(ParseError, match="the text is no EinGraph in JSON"):
+        from_json(EinGraph, text)
+
+
+def test_other_values_are_refused():
+    with pytest.raises(ParseError, match="ndarray is no graph, plan, placement or task graph"):
+        to_json(np.ones(2))

@@ -25,8 +25,8 @@ SHAPES = {
     "Q": (256, 128),
 }
 INPUTS = {name: InputSpec(shape, F64) for name, shape in SHAPES.items()}
-INPUTS |= {"N": InputSpec((3, 4), I64), "Z": InputSpec((3, 4), C128)}
-SCALARS = {"lr": 0.5, "n": 2, "big": np.float64(3)}
+INPUTS |= {"N": InputSpec((3, 4), I64), "Z": InputSpec((3, 4), C128), "b": InputSpec((3,), np.dtype("u1"))}
+SCALARS = {"lr": 0.5, "n": 2, "big": np.float64(3), "huge": 10**30}
 NESTED = "".join(f"def f{n}(a) = {'-' * 40}f{n + 1}(a)\n" for n in range(5)) + "def f5(a) = a\nR = f0(lr)"
 
 WRONG = {
@@ -75,6 +75,7 @@ WRONG = {
     "extent-of-expression": "R[i] = x[i] / extent(i + 1)",
     "extent-of-unknown-name": "extent h = m\nR[h] = 1",
     "extent-not-whole": "extent h = lr\nR[h] = 1",
+    "extent-too-large": "extent h = huge\nR[h] = 1",
     "redefinition": "R[i] = x[i]\nQ[i] = 2*x[i]\nR[i] = Q[i]",
     "redefinition-of-input": "input V[i=3]\nV[i] = x[i]",
     "redefinition-of-extent": "extent h = 2\nextent h = 3\nR[h] = 1",
@@ -104,6 +105,12 @@ WRONG = {
     "difference-of-booleans": "R[i] = (x[i] > 0) - (x[i] > 1)",
     "negated-boolean": "R[i] = -(x[i] > 0)",
     "unknown-dtype": "input V[i=3] float7\nR = V[i]",
+    "unknown-dtype-of-text": "input V[i=3] str\nR = V[i]",
+    "literal-beyond-its-dtype": "R[i] = b[i] + b[i]*300",
+    "negative-literal-in-a-macro": "def f(a) = max(a, -1)\nR[i] = f(b[i])",
+    "literal-beyond-every-dtype": "R[i] = x[i]*99999999999999999999",
+    "scalar-beyond-every-dtype": "R[i] = x[i]*huge",
+    "complex-operand-that-stood-before": "R[i] = abs(Z[i,0]) + max(Z[i,0], 0)",
     "whole-number-to-a-negative-power": "R[i,j] = N[i,j]**-1",
     # inputs
     "input-extent-unknown": "input V[i=3, j]\nR[i] = V[i,j]",

@@ -260,7 +260,7 @@ def test_a_scalar_index_is_read_when_it_runs():
 
 @pytest.mark.parametrize("n", [4, -1])
 def test_a_scalar_index_out_of_range_is_refused(n):
-    with pytest.raises(ShapeError, match=f"the scalar 'n' is {n}, but the dimension it indexes has 4"):
+    with pytest.raises(ShapeError, match=f"the scalar 'n' is {n}, but the dimension it indexes has extent 4"):
         result(pick(), np.zeros((4, 3), F32), n=n)
 
 

@@ -20,6 +20,7 @@ LAYERS = [
     {"builder"},
     {"contract"},
     {"language", "equation"},
+    {"arguments"},
     {"lazy", "autodiff"},
     {"kernels"},
     {"planner"},

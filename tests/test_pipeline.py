@@ -98,7 +98,7 @@ def test_a_namespace_may_hold_anything():
         (
             lambda: ein.compile("Y[i] = X[i] * a", X=(3,), a=1).run(X=np.ones(3, np.float32), a="b"),
             ein.DtypeError,
-            "the scalar 'a' is 'b', the program was compiled for an integer",
+            "the scalar 'a' is 'b', which is no single number",
         ),
         (
             lambda: ein.compile("Y[i] = X[i] * a", X=np.ones(3), a=1).run(a=0.5),

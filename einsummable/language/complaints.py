@@ -25,7 +25,9 @@ _CHARACTER_HINTS = {
     "∑": "write sum[k] …", "∞": "write inf", "π": "write pi", "%": "write a - b*floor(a/b) for the remainder",
     "&": "write a * b where both conditions must hold", "|": "write max(a, b) where one condition suffices",
     "~": "write x == 0 for the opposite of a condition", "{": "the language has only ( ) and [ ]",
-    "}": "the language has only ( ) and [ ]", ":": "a dimension is named by a label, as in X[i,j]",
+    "}": "the language has only ( ) and [ ]", "\\": "a line goes on until its brackets are closed",
+    "\N{NO-BREAK SPACE}": "this is a no-break space: write a plain one",
+    ":": "a dimension is named by a label, as in X[i,j]",
     ".": "tensors have no attributes; a number is written 0.5 or .5",
 }  # fmt: skip
 
@@ -38,6 +40,10 @@ _WORD_HINTS = {
     "else": "write where(condition, a, b)",
     "for": "a line holds for all values of its labels; there are no loops",
     "in": "there are no loops; an aggregate names its labels, as in sum[k] …",
+    "lambda": "write def f(x) = … on a line of its own",
+    "def": "a macro stands on a line of its own",
+    "return": "a line defines a tensor, as in Z[i] = 2*X[i]",
+    "import": "the functions of the language are always there",
 }
 
 _OPERATORS = {"PLUS", "MINUS", "STAR", "SLASH", "COMPARE"}
@@ -50,6 +56,8 @@ def complain(text: str, error: UnexpectedInput, grammar: Lark) -> ParseError:
     if isinstance(error, UnexpectedCharacters):
         at = error.pos_in_stream
         hints = _CHARACTER_HINTS.get(text[at])
+        if text.startswith("...", at):
+            hints = "name every dimension by a label of its own"
         message = f"the language has no character {text[at]!r}"
         return _error(message, text, Span(at, at + 1), notes=(hints,) if hints else ())
     token: Token = error.token
@@ -134,6 +142,9 @@ def _no_operator(text: str, token: Token, at: Span) -> ParseError:
     word = re.search(r"([^\W\d]\w*)(\[[\w ,]*\])?\s*$", text[: at.start])
     if str(token) in _WORD_HINTS:
         notes = (_WORD_HINTS[str(token)],)
+    elif word and word[1] in _WORD_HINTS and not word[2]:
+        span = Span(word.start(1), word.end(1))
+        return _error(f"the language has no word {word[1]!r}", text, span, notes=(_WORD_HINTS[word[1]],))
     elif word and token.type != "LPAR":
         notes = (f"if {word[1]} is a function, write {word[1]}{word[2] or ''}(…)",)
     else:
@@ -152,6 +163,8 @@ def _plain(text: str, token: Token, at: Span, accepts: AbstractSet[str], grammar
     found = "the line ends" if token.type in _LINE_ENDS else f"found {str(token)!r}"
     wanted = " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
     notes = ("a line goes on only inside brackets",) if token.type == "_NEWLINE" else ()
+    if str(token) == "@":
+        notes = ("write the product with labels, as in A[i,j] * B[j,k]",)
     if token.type == "SLASH" and text[: at.start].endswith("/"):
         notes = ("write floor(a/b) for the whole part of a quotient",)
     return _error(f"expected {wanted} but {found}", text, at, notes=notes)

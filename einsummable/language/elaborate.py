@@ -32,7 +32,10 @@ __all__ = ["InputSpec", "elaborate"]
 
 
 def elaborate(
-    program: Program, inputs: Mapping[str, InputSpec], scalars: Mapping[str, object] | None = None
+    program: Program,
+    inputs: Mapping[str, InputSpec],
+    scalars: Mapping[str, object] | None = None,
+    others: Mapping[str, str] | None = None,
 ) -> EinGraph:
     """Return the graph of `program`.
 
@@ -43,6 +46,8 @@ def elaborate(
     scalars
         The caller's scalars by name.  Their types count here, and their values only where an extent is
         named after one: any other is read when the program runs.
+    others
+        What the other names of the caller's scope are, in words ("a list"), for messages.
 
     Raises
     ------
@@ -57,7 +62,7 @@ def elaborate(
         A function or an aggregate has no meaning for what it is given.
     """
     scalars = scalars or {}
-    found = collect(program, inputs, scalars)
+    found = collect(program, inputs, scalars, others or {})
     builder = GraphBuilder(program.text)
     lines = {line.name for line in found.lines}
     tensors = {name: spec for name, spec in inputs.items() if name not in lines} | dict(found.inputs)

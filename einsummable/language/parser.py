@@ -27,6 +27,7 @@ from einsummable.language.complaints import complain, reserved
 from einsummable.language.syntax import (
     AGGREGATES,
     CONSTANTS,
+    MAX_EXTENT,
     RESERVED,
     Expr,
     Group,
@@ -164,7 +165,11 @@ class _Build(Transformer_NonRecursive):
 
     def size(self, _meta: Meta, parts: list[Token]) -> int | Name:
         (token,) = parts
-        return self._integer(token) if token.type == "NUMBER" else Name(self._name(token), span=_span(token))
+        if token.type == "NAME":
+            return Name(self._name(token), span=_span(token))
+        if (extent := self._integer(token)) > MAX_EXTENT:
+            raise self._error(f"an extent is at most {MAX_EXTENT}", _span(token))
+        return extent
 
     def extent(self, meta: Meta, parts: list) -> syntax.ExtentDecl:
         return syntax.ExtentDecl(*parts, span=_span(meta))

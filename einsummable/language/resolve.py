@@ -214,12 +214,15 @@ class Resolver:
                 raise self.error(ShapeError, f"{name} is a tensor and stands without labels", place, notes)
             return self.terms.element(name, (), spec.dtype, place)
         if name in self.world.scalars:
-            return self.terms.scalar(name, self._param(name), place)
+            return self.terms.scalar(name, self._param(name, place), place)
         notes = nearest(name, {*scope.labels, *self.world.tensors, *self.world.scalars, *scope.params})
         raise self.error(UnknownNameError, f"nothing defines {name!r}", place, notes)
 
-    def _param(self, name: str) -> ScalarType:
-        return self.params.setdefault(name, dtypes.of_value(self.world.scalars[name]))
+    def _param(self, name: str, place: Place) -> ScalarType:
+        try:
+            return self.params.setdefault(name, dtypes.of_value(self.world.scalars[name]))
+        except DtypeError as error:
+            raise self.terms.at(error, place) from None
 
     def _ref(self, expr: syntax.Ref, scope: Scope) -> int:
         place = scope.place(expr.span)
@@ -269,7 +272,7 @@ class Resolver:
                 raise self.error(ParseError, f"an index @{name} through a tensor is not supported yet", place)
             notes = nearest(name, self.world.scalars)
             raise self.error(UnknownNameError, f"no scalar of the caller is called {name!r}", place, notes)
-        type_ = self._param(name)
+        type_ = self._param(name, place)
         if dtypes.kind(type_.dtype) != "i":
             raise self.error(
                 ShapeError, f"an index is a whole number, but {name} is {self.world.scalars[name]!r}", place

@@ -54,16 +54,25 @@ class Read:
     indexed: bool
 
 
-def collect(program: Program, inputs: Mapping[str, InputSpec], scalars: Mapping[str, object]) -> Statements:
+def collect(
+    program: Program,
+    inputs: Mapping[str, InputSpec],
+    scalars: Mapping[str, object],
+    others: Mapping[str, str],
+) -> Statements:
     """Return what the statements of `program` say, or raise the first error in them."""
-    return _Collector(program, inputs, scalars).collect()
+    return _Collector(program, inputs, scalars, others).collect()
 
 
 class _Collector:
     def __init__(
-        self, program: Program, inputs: Mapping[str, InputSpec], scalars: Mapping[str, object]
+        self,
+        program: Program,
+        inputs: Mapping[str, InputSpec],
+        scalars: Mapping[str, object],
+        others: Mapping[str, str],
     ) -> None:
-        self.program, self.given, self.scalars = program, inputs, scalars
+        self.program, self.given, self.scalars, self.others = program, inputs, scalars, others
         self.lines = {s.name: s for s in program.statements if isinstance(s, Define)}
         self.own = {s.name: s for s in program.statements if isinstance(s, MacroDef)}
         self.macros = {**prelude(), **self.own}
@@ -173,7 +182,9 @@ class _Collector:
         notes: list[str] = []
         for name in missing:
             near = nearest(name, known)
-            if name in self.macros or name in CALLABLE:
+            if name in self.others:
+                near = (f"{name} is {self.others[name]}, and an input is an array of numbers",)
+            elif name in self.macros or name in CALLABLE:
                 near = (f"{name} is a function: write {name}(…)",)
                 if name in self.macros and self.macros[name].labels:
                     near = (f"{name} is a macro: write {name}[…](…)",)
@@ -223,9 +234,11 @@ class _Collector:
             notes = nearest(extent.name, self.scalars)
             raise self.error(UnknownNameError, message, extent.span, notes=notes)
         value = self.scalars[extent.name]
-        if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < 0:
+        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+        if not whole or not 0 <= value <= syntax.MAX_EXTENT:
             message = f"an extent is a whole number from 0, but {extent.name} is {value!r}"
-            raise self.error(ShapeError, message, extent.span)
+            notes = (f"at most {syntax.MAX_EXTENT}",) if whole and value > 0 else ()
+            raise self.error(ShapeError, message, extent.span, notes=notes)
         return int(value)
 
     def _declared(self, s: syntax.InputDecl, fixed: Mapping[str, Fixed]) -> InputSpec:

@@ -29,6 +29,9 @@ CONSTANTS = frozenset({"inf", "nan", "pi"})
 #: No tensor, label, macro or parameter may be called one of these.
 RESERVED = KEYWORDS | AGGREGATES | CONSTANTS
 
+#: The largest extent: what an index of numpy's holds.
+MAX_EXTENT = 2**63 - 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Node:

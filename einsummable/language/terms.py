@@ -134,8 +134,12 @@ class Terms:
         return self._add(LabelValue(label), dtypes.WEAK_INT, (label,), place)
 
     def literal(self, value: complex, place: Place) -> int:
-        """Append a number."""
-        return self._add(Literal(repr(value)), dtypes.of_value(value), (), place)
+        """Append a number; raise `DtypeError` where it is a whole number that no dtype holds."""
+        try:
+            type_ = dtypes.of_value(value)
+        except DtypeError as error:
+            raise self.at(error, place) from None
+        return self._add(Literal(repr(value)), type_, (), place)
 
     def scalar(self, name: str, type_: ScalarType, place: Place) -> int:
         """Append a scalar of the caller's scope."""
@@ -154,12 +158,27 @@ class Terms:
             The function has no meaning for them.
         """
         try:
-            _, type_ = FUNCTIONS[fn].rule(fn, [self.types[a] for a in args])
+            operands, type_ = FUNCTIONS[fn].rule(fn, [self.types[a] for a in args])
         except DtypeError as error:
             shown = shown or ("-" if fn == "neg" else INFIX[fn][0] if fn in INFIX else fn)
             raise self._dtype_error(error, fn, shown, args, place) from None
+        for a, operand in zip(args, operands, strict=True):
+            value = self._whole_number(a)
+            if value is not None and not dtypes.fits(value, operand.dtype):
+                raise self.at(dtypes.no_fit(value, operand.dtype), place)
         labels = tuple(dict.fromkeys(label for a in args for label in self.labels[a]))
         return self._add(Apply(fn, tuple(args)), type_, labels, place)
+
+    def _whole_number(self, i: int) -> int | None:
+        """Return the value of term `i` where it is a literal whole number, with or without a minus."""
+        match self.terms[i]:
+            case Literal(text) if text.isdecimal():
+                return int(text)
+            case Apply("neg", (a,)):
+                value = self._whole_number(a)
+                return None if value is None else -value
+            case _:
+                return None
 
     def reduce(self, kind: str, labels: Sequence[str], body: int, place: Place) -> int:
         """Append an aggregate over labels of `body`; raise `DtypeError` where it has no meaning for it."""
@@ -178,13 +197,21 @@ class Terms:
     ) -> DtypeError:
         """Return `error` with the reader's name of `fn` and carets under the operands at fault."""
         guilty = [a for a in args if dtypes.kind(self.types[a].dtype) == "c"] or list(args)
-        spans = tuple(self.places[a].span for a in guilty) if not place.macro else (place.span,)
+        spans = [self.places[a].span for a in guilty]
+        # An operand that stands in the line before, too, has its place there.
+        if place.macro or not all(place.span.start <= s.start and s.stop <= place.span.stop for s in spans):
+            spans = [place.span]
         message = shown + error.message.removeprefix(fn)
         known = [(self.text[self.places[a].span.start : self.places[a].span.stop], a) for a in guilty]
         is_dtype = ", ".join(f"{words} is {self.types[a]}" for words, a in known if not place.macro)
         inside = (f"inside the macro {place.macro}",) if place.macro else ()
         notes = (*error.notes, *((is_dtype,) if is_dtype else ()), *inside)
         return DtypeError(message, text=self.text, spans=tuple(dict.fromkeys(spans)), notes=notes)
+
+    def at(self, error: DtypeError, place: Place) -> DtypeError:
+        """Return `error` with carets under `place`."""
+        notes = (*error.notes, *((f"inside the macro {place.macro}",) if place.macro else ()))
+        return DtypeError(error.message, text=self.text, spans=(place.span,), notes=notes)
 
     def reachable(self, root: int) -> list[int]:
         """Return the terms that `root` is made of, itself last, parts before what they are parts of."""

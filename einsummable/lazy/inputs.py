@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from einsummable import dtypes
+from einsummable.arguments import as_array
 from einsummable.errors import ShapeError
 from einsummable.lazy.expression import Source
 from einsummable.lazy.handle import Tensor
@@ -63,8 +64,5 @@ def tensor(
         return Tensor.of(Source(tuple(map(int, shape)), wanted, name))
     if isinstance(data, Tensor):
         return data
-    array = data if hasattr(data, "layout") else np.asarray(data)
-    dtypes.kind(array.dtype)
-    if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
+    array = as_array(name or "the tensor", data)
     return Tensor.of(Source(tuple(array.shape), array.dtype, name, array))

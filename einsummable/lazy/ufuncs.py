@@ -95,11 +95,14 @@ def is_constant(value: Any) -> bool:
     return _is_weak(value)
 
 
+def _narrowed(value: Any) -> Any:
+    """Return an integer that no dtype holds as a float: where it meets integers, `_check_fits` refuses it."""
+    return float(value) if type(value) is int and not dtypes.fits(value, dtypes.I64) else value
+
+
 def _constant(b: ScalarBuilder, value: Any) -> int:
     if _is_weak(value):
-        if type(value) is int and not -(2**63) <= value < 2**63:
-            value = float(value)  # refused by `_check_fits` where it meets integers
-        return b.const(value)
+        return b.const(_narrowed(value))
     python = {"b": bool, "i": int, "f": float, "c": complex}[dtypes.kind(value.dtype)](value)
     return b.call(dtypes.name(value.dtype), b.const(python))
 
@@ -137,7 +140,10 @@ def _resolved(row: str, ufunc: np.ufunc, inputs: Sequence[Any]) -> Tensor:
         names = ", ".join("a Python scalar" if d is None else dtypes.name(d) for d in have)
         raise DtypeError(f"{ufunc.__name__} of {names} has no meaning") from None
     _check_fits(row, inputs, wanted)
-    types = [dtypes.of_value(x) if d is None else ScalarType(d) for x, d in zip(inputs, have, strict=True)]
+    types = [
+        dtypes.of_value(_narrowed(x)) if d is None else ScalarType(d)
+        for x, d in zip(inputs, have, strict=True)
+    ]
     for cast in (False, True):
         casts = [w if cast and w != h else None for w, h in zip(wanted, have, strict=True)]
         used = [t if c is None else ScalarType(c) for t, c in zip(types, casts, strict=True)]
@@ -158,10 +164,8 @@ def _computes(row: str, types: Sequence[ScalarType]) -> tuple[np.dtype, ...] | N
 
 def _check_fits(row: str, inputs: Sequence[Any], wanted: Sequence[np.dtype]) -> None:
     for value, dtype in zip(inputs, wanted, strict=True):
-        if type(value) is int and dtypes.kind(dtype) == "i":
-            info = np.iinfo(dtype)
-            if not info.min <= value <= info.max:
-                raise DtypeError(f"the integer {value} does not fit {dtypes.name(dtype)}")
+        if type(value) is int and not dtypes.fits(value, dtype):
+            raise dtypes.no_fit(value, dtype)
     if row == "pow" and dtypes.kind(wanted[0]) == "i" and isinstance(inputs[1], int) and inputs[1] < 0:
         raise DtypeError("an integer to a negative power is no integer: write x.astype('f8') ** p")
 
