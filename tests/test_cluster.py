@@ -16,6 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ipyparallel import interactive
+from jupyter_client.manager import start_new_kernel
+from jupyter_core.utils import ensure_event_loop
 from strategies import assert_same, data_for
 from test_engine import chain, matmul, programs
 
@@ -23,6 +25,7 @@ from einsummable.errors import EngineError, PlanError, ShapeError
 from einsummable.planner.plan import Layout
 from einsummable.runtime.cluster import Cluster, connect
 from einsummable.runtime.events import MoveEnded, RunEnded, RunStarted, TaskEnded
+from einsummable.runtime.transport import Address, Mesh
 from einsummable.taskgraph.tasks import evaluate
 
 pytestmark = pytest.mark.cluster
@@ -455,6 +458,33 @@ print(cluster._launched.folder, *(a.path for a in cluster._engines._addresses.va
 """
 
 
+def test_a_notebook_sees_nothing_of_ipyparallel_and_its_end_is_the_end_of_the_engines():
+    manager, client = start_new_kernel(kernel_name="python3")
+
+    def cell(code, interrupt=False):
+        shown = []
+        if interrupt:
+            threading.Timer(1, os.kill, [manager.provisioner.pid, signal.SIGINT]).start()
+        client.execute_interactive(code, output_hook=shown.append, timeout=60)
+        return [m["content"] for m in shown if m["msg_type"] != "status" and m["msg_type"] != "execute_input"]
+
+    try:
+        assert cell("import numpy as np; from einsummable.runtime.cluster import Cluster") == []
+        assert cell("cluster = Cluster(n=2)") == []
+        assert cell(f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})") == []
+        assert cell("from test_engine import chain; program = chain(100)") == []
+        (error,) = cell("while True: cluster.run(program, {'X': np.ones(8)})", interrupt=True)
+        assert error["ename"] == "KeyboardInterrupt"
+        assert cell("assert (cluster.run(program, {'X': np.ones(8)})['Y'] == 1).all()") == []
+        (folder,) = cell("print(cluster._launched.folder, end='')")
+        assert len(processes_of(folder["text"])) >= 4
+    finally:
+        manager.shutdown_kernel(now=True)
+        client.stop_channels()
+        ensure_event_loop().close()  # the one that the client made
+    assert gone(folder["text"], []) == []
+
+
 @pytest.mark.parametrize(
     ("end", "how"),
     [
@@ -560,6 +590,39 @@ def test_a_cluster_is_found_by_its_files_and_by_a_client(profile):
         with connect(client) as cluster:
             assert cluster.client is client
         assert client[:].apply_sync(os.getpid)  # it is still open
+
+
+class WalledMesh(Mesh):
+    """A driver's mesh that cannot dial."""
+
+    def dial(self, peer, address, timeout):
+        raise EngineError("a wall", notes=("192.0.2.1: timed out",))
+
+
+class WalledInMesh(WalledMesh):
+    """One that cannot be dialled either."""
+
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        self.address = Address("", "", ("127.0.0.1",), 1)
+
+
+def test_where_the_driver_cannot_dial_the_engines_do(profile, monkeypatch):
+    monkeypatch.setattr("einsummable.runtime.engines.machine", lambda: "another machine")
+    monkeypatch.setattr("einsummable.runtime.engines.Mesh", WalledMesh)
+    with connect(profile=profile, n=2, timeout=30) as cluster:
+        assert cluster._engines.mesh.address.hosts != ("127.0.0.1",)
+        assert cluster.put(np.ones(4)).fetch().sum() == 4
+
+
+def test_an_engine_that_cannot_be_reached_is_named(profile, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("einsummable.runtime.engines.Mesh", WalledInMesh)
+        message = r"the driver and engine 0 .* cannot reach each other(.|\n)*Connection refused"
+        with pytest.raises(EngineError, match=message):
+            connect(profile=profile, n=2, timeout=30)
+    with connect(profile=profile) as cluster:  # what was begun has been taken back
+        assert on_engines(cluster, held) == [[(0, 0)], [(0, 0)]]
 
 
 def test_a_dead_engine_of_somebody_else_is_not_replaced(profile):

@@ -108,6 +108,18 @@ def test_a_payload_of_any_size_arrives_unchanged_by_every_route(sites, size):
         np.testing.assert_array_equal(payload, data)
 
 
+def test_a_mesh_that_listens_everywhere_says_where(sites):
+    a = sites(0)
+    open_to_all = Mesh(1, KEY, lambda *frame: None, lambda peer, reason: None, bind="0.0.0.0")
+    hosts = open_to_all.address.hosts
+    assert hosts
+    assert "0.0.0.0" not in hosts
+    wall = "192.0.2.1"  # an address for documentation: nobody has it
+    a.mesh.dial(1, Address("", "", (wall, hosts[0]), open_to_all.address.port), timeout=1)
+    assert open_to_all.wait_for([0], 10) == ()
+    open_to_all.close()
+
+
 def test_arrays_travel_as_their_bytes(sites):
     a, b = sites(0), sites(1)
     a.mesh.dial(1, b.mesh.address)

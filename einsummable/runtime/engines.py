@@ -154,6 +154,8 @@ class Engines:
             self._meet({site: [s for s in self._ids if s < site] for site in self._ids})
             self.offsets = {site: self._clock(site) for site in self._ids}
         except BaseException:
+            with suppress(EngineError):  # one of them may be the reason
+                self.call(dict.fromkeys(self._ids, ("close_service", self.session)), timeout=2)
             self.close()
             raise
 

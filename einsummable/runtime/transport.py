@@ -104,12 +104,15 @@ class Mesh:
         """Connect to `peer`; raise `EngineError` that says why if that takes longer than `timeout`."""
         deadline = time.monotonic() + timeout
         reasons = []
-        for family, target in _routes(address):
+        routes = _routes(address)
+        for i, (family, target) in enumerate(routes):
+            # An address behind a wall answers nothing: it must not use up the time of the others.
+            share = max(deadline - time.monotonic(), 1e-3) / (len(routes) - i)
             sock = socket.socket(family, socket.SOCK_STREAM)
             try:
-                sock.settimeout(max(deadline - time.monotonic(), 1e-3))
+                sock.settimeout(share)
                 sock.connect(target)
-                introduce(sock, self.site, peer, self._key, max(deadline - time.monotonic(), 1e-3))
+                introduce(sock, self.site, peer, self._key, share)
             except (OSError, HandshakeError) as error:
                 sock.close()
                 reasons.append(f"{_route_text(target)}: {error}")
@@ -370,14 +373,17 @@ def machine() -> str:
 
 
 def _own_hosts() -> tuple[str, ...]:
+    import psutil
+
     hosts = []
     with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         # Connecting a datagram socket sends nothing; it asks the routing table for our own address.
         probe.connect(("203.0.113.1", 9))
         hosts.append(probe.getsockname()[0])
-    with contextlib.suppress(OSError):
-        hosts += socket.gethostbyname_ex(socket.gethostname())[2]
-    return tuple(dict.fromkeys(hosts)) or ("127.0.0.1",)
+    for addresses in psutil.net_if_addrs().values():
+        hosts += [a.address for a in addresses if a.family == socket.AF_INET]
+    outside = [h for h in dict.fromkeys(hosts) if not ipaddress.ip_address(h).is_loopback]
+    return tuple(outside) or ("127.0.0.1",)
 
 
 def _routes(address: Address) -> list[tuple[int, object]]:
