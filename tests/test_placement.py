@@ -14,6 +14,7 @@ from einsummable import graph as eingraph
 from einsummable.builder import GraphBuilder
 from einsummable.errors import PlanError
 from einsummable.graph import Input
+from einsummable.planner.assign import share_out, undisputed
 from einsummable.planner.grouping import groups
 from einsummable.planner.partition import Partition
 from einsummable.planner.placement import place
@@ -267,3 +268,21 @@ def test_two_nodes_are_placed_as_well_as_by_brute_force(seed):
         for c, y in product_of(orders, orders)
     )
     assert moved(plan, 4, where) == best
+
+
+@given(st.data())
+def test_shares_are_best_whether_a_matrix_is_filled_or_not(data):
+    rows = data.draw(st.integers(1, 5))
+    sites = data.draw(st.integers(rows, 6))
+    entry = st.tuples(st.integers(0, rows - 1), st.integers(0, sites - 1), st.integers(1, 4))
+    drawn = data.draw(st.lists(entry, max_size=8))
+    columns = [np.array([e[k] for e in drawn], np.int64) for k in range(3)]
+    entries = (columns[0], columns[1], columns[2].astype(float))
+    gain = np.zeros((rows, sites))
+    np.add.at(gain, entries[:2], entries[2])
+    best = max(gain[range(rows), order].sum() for order in permutations(range(sites), rows))
+    matrix = share_out(rows, entries, np.zeros(sites))
+    quick = undisputed(rows, sites, entries)
+    for found in [matrix] if quick is None else [matrix, quick]:
+        assert len(set(found.tolist())) == rows
+        assert gain[np.arange(rows), found].sum() == best

@@ -106,10 +106,10 @@ def _placers(
 ) -> list[_Placer]:
     """Return placements that no move of one node improves, from different starts."""
     order = [i for i, node in enumerate(plan.graph.nodes) if not isinstance(node, Input)]
-    found = []
+    found, solved = [], {}
     # What is seeded first has no neighbours to go by, so it matters where that is.
     for first in (order, order[::-1]):
-        placer = _Placer(plan, sites, layouts, hosts, near, wanted)
+        placer = _Placer(plan, sites, layouts, hosts, near, wanted, solved)
         for k in range(SWEEPS):
             if not placer.sweep(first if k % 2 == 0 else first[::-1]):
                 break
@@ -128,6 +128,7 @@ class _Placer:
         hosts: Sequence[int] | None,
         near: float,
         wanted: Sequence[np.ndarray | None] | None,
+        solved: dict[tuple, np.ndarray],
     ) -> None:
         self.plan, self.sites, self.nodes = plan, sites, plan.graph.nodes
         self.hosts = Hosts.of(hosts)
@@ -151,7 +152,7 @@ class _Placer:
         self.work = [flops(n) / cuts.blocks for n, cuts in zip(self.nodes, plan.partitions, strict=True)]
         self.load = np.zeros(sites)
         self.dirty = set(range(len(self.nodes)))
-        self.solved: dict[tuple, np.ndarray] = {}
+        self.solved = solved
 
     def read(self, i: int, k: int, edges: Edges | None = None) -> Reads:
         """Return what node `i` reads of its input `k`, held in blocks with borders `edges`."""
@@ -303,11 +304,14 @@ class _Placer:
             edges = grid_edges(node.shape, finer)
             seen = [(c, k, self.read(c, k, edges)) for c, k in self.readers[i]]
             wanted = [self.needs(c, k, r) for c, k, r in seen if self.calls[c] is not None]
-            homes, used = self.homes(calls, refined(parts, finer), concatenate([NOTHING, *wanted]))
+            used = self.used(calls, refined(parts, finer), concatenate([NOTHING, *wanted]))
+            if best is not None and round(float(used.max(axis=1).sum())) < best[0][0]:
+                continue  # not even if every piece were where it is used most
+            homes, gain = self.homes(calls, refined(parts, finer), used)
             least = float(block_bytes(edges, node.dtype.itemsize).min(initial=np.inf))
             entries = sum(len(r.call) for _, _, r in seen)
             # Bytes first; then few transfers; then evenness, where that is worth a message.
-            rank = (round(used), -entries, (1 if least >= PIECE_BYTES else -1) * len(homes), finer)
+            rank = (round(gain), -entries, (1 if least >= PIECE_BYTES else -1) * len(homes), finer)
             if best is None or rank > best[0]:
                 best = (rank, finer, edges, homes, seen)
         _, finer, self.edges[i], self.held[i], seen = best
@@ -315,8 +319,8 @@ class _Placer:
         for c, k, r in seen:
             self.reads[c][k] = r
 
-    def homes(self, calls: np.ndarray, inside: np.ndarray, wanted: Entries) -> tuple[np.ndarray, float]:
-        """Return the site that finishes each piece, one with a part of its block, and the bytes used there.
+    def used(self, calls: np.ndarray, inside: np.ndarray, wanted: Entries) -> np.ndarray:
+        """Return for each piece and each call of its block the bytes that are used where that call is.
 
         Parameters
         ----------
@@ -332,6 +336,10 @@ class _Placer:
         if self.hosts is not None:
             same = self.hosts.host[there] == self.hosts.host[site][:, None]
             np.add.at(used, piece, same * (size * (1 - self.near))[:, None])
+        return used
+
+    def homes(self, calls: np.ndarray, inside: np.ndarray, used: np.ndarray) -> tuple[np.ndarray, float]:
+        """Return the site that finishes each piece, of those with a part of it, and the bytes used there."""
         # Among equals the calls take turns, so that no site ends with more than its share.
         turn = (np.arange(len(inside)) + inside) % calls.shape[1]
         value = used + TIE * (np.arange(calls.shape[1]) == turn[:, None])
