@@ -14,8 +14,6 @@ from einsummable.planner.reads import Entries
 
 #: Weighs evenness against bytes: it only ever decides between equals.
 TIE = 1e-6
-#: From so many pairs of rows and sites on it pays to look for an answer before a matrix is filled.
-LARGE = 1 << 16
 
 
 def assignment(gain: np.ndarray) -> np.ndarray:
@@ -46,12 +44,12 @@ def share_out(
         The group that each row must go to as far as there is room, and the group of every site.
     """
     (row, site, gained), sites = entries, len(load)
-    if rows <= sites and group is None and not load.any() and rows * sites > LARGE:
-        found = undisputed(rows, sites, entries)
-        if found is not None:
-            return found
     scale = float(gained.max(initial=1.0))
     gain = np.bincount(row * sites + site, gained, rows * sites).astype(float).reshape(rows, sites)
+    if rows <= sites and group is None and not load.any():
+        found = undisputed(gain)
+        if found is not None:
+            return found
     if load.any():
         gain -= TIE * scale * load / load.max()
     if group is not None:
@@ -62,17 +60,14 @@ def share_out(
     return assignment(gain) % sites
 
 
-def undisputed(rows: int, sites: int, entries: Entries) -> np.ndarray | None:
+def undisputed(gain: np.ndarray) -> np.ndarray | None:
     """Return the best site of every row if no two rows want the same, else None; gains are not negative."""
-    row, site, gained = entries
-    key, where = np.unique(row * sites + site, return_inverse=True)
-    order = np.lexsort((-np.bincount(where, gained, len(key)), key // sites))
-    first = np.ones(len(key), bool)
-    first[1:] = np.diff(key[order] // sites) > 0
-    wanting, best = key[order][first] // sites, key[order][first] % sites
-    if len(np.unique(best)) < len(best):
+    rows, sites = gain.shape
+    best = gain.argmax(axis=1)
+    wanting = gain[np.arange(rows), best] > 0
+    taken = np.zeros(sites, bool)
+    taken[best[wanting]] = True
+    if taken.sum() < wanting.sum():
         return None
-    found = np.full(rows, -1)
-    found[wanting] = best
-    found[found < 0] = np.setdiff1d(np.arange(sites), best)[: rows - len(wanting)]
-    return found
+    best[~wanting] = np.flatnonzero(~taken)[: rows - wanting.sum()]
+    return best
