@@ -54,7 +54,19 @@ class EinMagics(Magics):
     def ein(self, line: str, cell: str) -> None:
         """Build an EinGraph from the formulas of the cell, and show it.
 
+        Each line defines one tensor; a label that the left side lacks is summed::
+
+            %%%%ein net --run
+            S[q,k] = sum[d] Q[q,d] * K[k,d] / sqrt(extent(d))
+            P[q,k] = softmax[k](S[q,k])            # a macro; so are mean, var, rmsnorm, argmax …
+            O[q,d] = P[q,k] * V[k,d]
+            top[q] = max[k] where(k <= q, P[q,k], 0)   # labels are values, too
+            output O, top                          # without it: what no other line reads
+
+        Aggregates: sum prod max min any all.  Other statements: ``extent h = 8``,
+        ``input X[b=64, d=32] f32`` (a shape in place of an array), ``def f[k](x) = …`` (a macro of your own).
         Names that no line defines are looked up in the notebook: arrays, distributed tensors, scalars.
+        Scalars are read when the program runs.
         """
         args = parse_argstring(self.ein, line)
         if args.name is not None:
@@ -73,13 +85,15 @@ class EinMagics(Magics):
     @magic_arguments()
     @argument("name", help="a program that %%%%ein made")
     @argument("--sites", type=int, help="plan for another number of sites")
+    @argument("-p", type=int, help="how many kernel calls to cut each node into (default: the sites)")
     @line_magic
     def ein_plan(self, line: str) -> None:
         """Plan a program, and show the blocks of every tensor and what happens on which site."""
         args = parse_argstring(self.ein_plan, line)
         net = self._compiled(args.name)
-        if args.sites is not None:
-            net = net.replan(sites=args.sites)
+        if args.sites is not None or args.p is not None:
+            sites = net.sites if args.sites is None else args.sites
+            net = net.replan(sites=sites, p=args.p, cluster=net.cluster)
             self.shell.user_ns[args.name] = net
         net.tasks  # noqa: B018 - planning is what was asked for
         display(net)
@@ -92,12 +106,15 @@ class EinMagics(Magics):
     @argument("--no-show", action="store_true", help="display nothing")
     @line_magic
     def ein_run(self, line: str) -> None:
-        """Run a program with the notebook's present arrays and scalars, and bind its outputs."""
+        """Run a program with the notebook's present arrays and scalars, and bind its outputs.
+
+        It is compiled again where their shapes, dtypes or kinds are other ones now.
+        """
         args = parse_argstring(self.ein_run, line)
         net = self._compiled(args.name)
         if args.on is not None:
             net = net.replan(cluster=self._where(args.on))
-            self.shell.user_ns[args.name] = net
+        net = self.shell.user_ns[args.name] = net.renew(self._namespace())
         self._run(net, keep=args.keep)
         if not args.no_show:
             display(net.last)

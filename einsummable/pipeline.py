@@ -84,6 +84,11 @@ class Compiled:
         self._data = dict(data)
         self._moved: dict[tuple, Compiled] = {}
 
+    @property
+    def cluster(self) -> Cluster | None:
+        """The cluster it runs on; None where sites are threads of this process."""
+        return self.executor if isinstance(self.executor, Cluster) else None
+
     @cached_property
     def layouts(self) -> dict[str, Layout]:
         """Where the inputs that already live on engines are."""
@@ -174,12 +179,12 @@ class Compiled:
         PlanError
             The program was not compiled for a cluster.
         """
-        if not isinstance(self.executor, Cluster):
+        if self.cluster is None:
             raise PlanError("put leaves arrays on engines, and this program was compiled for threads")
         self._check_names(arrays, self.graph.inputs)
         for name, array in arrays.items():
             layout = self._layout(name)
-            self._data[name] = self.executor.put(array, parts=layout.parts, sites=layout.sites)
+            self._data[name] = self.cluster.put(array, parts=layout.parts, sites=layout.sites)
 
     def _layout(self, name: str) -> Layout:
         """Return where the plan has the blocks of an input."""
@@ -228,13 +233,19 @@ class Compiled:
         graph = elaborate(parse(self.graph.text), known | given.specs, given.scalars, given.rest)
         if graph == self.graph:
             return self
-        cluster = self.executor if isinstance(self.executor, Cluster) else None
-        return Compiled(graph, given.data, sites=self.sites, cluster=cluster, p=self.p)
+        data = _mentioned(self.graph.text, given.data)
+        return Compiled(graph, data, sites=self.sites, cluster=self.cluster, p=self.p)
 
     def replan(
         self, *, sites: int | None = None, cluster: Executor | None = None, p: int | None = None
     ) -> Compiled:
-        """Return the same program with the same data for another number of sites, or on another executor."""
+        """Return the same program with the same data for another number of sites, or to run elsewhere.
+
+        Parameters
+        ----------
+        sites, cluster, p
+            As for `compile`; without `cluster` it runs on threads of this process.
+        """
         return Compiled(self.graph, self._data, sites=sites, cluster=cluster, p=p)
 
     def picture(self) -> Picture:
@@ -294,10 +305,13 @@ def compile(  # noqa: A001 - in the sense of re.compile, always written qualifie
         return Compiled(graph, data | namespace | arrays_or_shapes, sites=sites, cluster=cluster, p=p)
     given = sort_out(namespace, arrays_or_shapes)
     graph = elaborate(parse(program), given.specs, given.scalars, given.rest)
-    # A notebook's namespace holds much that the program does not mention, and that it shall not keep alive.
-    words = set(re.findall(r"\w+", unicodedata.normalize("NFKC", program)))
-    mentioned = {name: value for name, value in given.data.items() if name in words}
-    return Compiled(graph, mentioned, sites=sites, cluster=cluster, p=p)
+    return Compiled(graph, _mentioned(program, given.data), sites=sites, cluster=cluster, p=p)
+
+
+def _mentioned(text: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a namespace a program mentions: it shall not keep the rest of a notebook alive."""
+    words = set(re.findall(r"\w+", unicodedata.normalize("NFKC", text)))
+    return {name: value for name, value in data.items() if name in words}
 
 
 def run(x: Tensor, *, sites: int | None = None, cluster: Executor | None = None) -> np.ndarray:

@@ -56,6 +56,28 @@ def test_ein_run_takes_the_arrays_and_scalars_of_now(shell):
     assert "2 sites" in captured.outputs[0].data["text/plain"]
 
 
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        ({"lr": 0.5}, np.full((2, 3), 0.5)),
+        ({"A": np.ones((4, 1))}, np.full((4, 1), 2.0)),
+        ({"A": np.ones((2, 3), "f4")}, np.full((2, 3), 2, "f4")),
+    ],
+)
+def test_ein_run_compiles_again_where_kinds_have_changed(shell, now, expected):
+    shell.user_ns.update(A=np.ones((2, 3)), lr=2)
+    run(shell, "%%ein G --sites 3 -p 6\nZ[i,j] = A[i,j] * lr")
+    before = shell.user_ns["G"]
+    run(shell, "%ein_run G --no-show")
+    assert shell.user_ns["G"] is before
+    shell.user_ns.update(now)
+    _, error = run(shell, "%ein_run G --no-show")
+    assert error is None
+    assert (shell.user_ns["G"].sites, shell.user_ns["G"].p) == (3, 6)
+    assert shell.user_ns["Z"].dtype == expected.dtype
+    np.testing.assert_array_equal(shell.user_ns["Z"], expected)
+
+
 def test_braces_and_dollars_are_left_alone(shell):
     shell.user_ns["x"] = np.ones(3)
     _, error = run(shell, "%%ein --run --no-show\nZ[i] = x[i]  # {A} $A")
@@ -69,6 +91,8 @@ def test_plan_and_explain(shell):
     assert error is None
     assert shell.user_ns["G"].sites == 4
     assert len(captured.outputs) == 2
+    run(shell, "%ein_plan G -p 8")
+    assert (shell.user_ns["G"].sites, shell.user_ns["G"].p) == (4, 8)
     captured, error = run(shell, "%ein_explain G")
     assert error is None
     assert "single site" in captured.outputs[0].data["text/plain"]
