@@ -19,7 +19,8 @@ from einsummable.planner.grouping import groups
 from einsummable.planner.partition import Partition
 from einsummable.planner.placement import place
 from einsummable.planner.plan import Layout, Placement, Plan
-from einsummable.planner.reads import Hosts, reads, refined, scatters
+from einsummable.planner.reads import Hosts, reads
+from einsummable.planner.scatter import refined, scatters
 from einsummable.scalar import COPY, ScalarBuilder
 from einsummable.taskgraph import tasks
 from einsummable.taskgraph.lower import lower

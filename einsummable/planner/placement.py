@@ -21,7 +21,7 @@ import numpy as np
 
 from einsummable.errors import PlanError
 from einsummable.graph import Input, flops
-from einsummable.planner.assign import TIE, assignment, share_out
+from einsummable.planner.assign import TIE, share_out
 from einsummable.planner.grouping import groups
 from einsummable.planner.plan import Layout, Placement, Plan, grid_edges, out_edges, out_parts
 from einsummable.planner.reads import (
@@ -38,13 +38,14 @@ from einsummable.planner.reads import (
     needs,
     reads,
     reads_of_blocks,
-    refined,
-    scatters,
     shared,
 )
+from einsummable.planner.scatter import finishers, refined, scatters, used_bytes
 
 #: Sweeps over the graph after the first.
 SWEEPS = 4
+#: So many kernel calls are placed from one start only.
+MANY_CALLS = 200_000
 #: A block is not scattered into pieces smaller than this for evenness alone.
 PIECE_BYTES = 1 << 16
 
@@ -107,8 +108,9 @@ def _placers(
     """Return placements that no move of one node improves, from different starts."""
     order = [i for i, node in enumerate(plan.graph.nodes) if not isinstance(node, Input)]
     found, solved = [], {}
-    # What is seeded first has no neighbours to go by, so it matters where that is.
-    for first in (order, order[::-1]):
+    # What is seeded first has no neighbours to go by, so it matters where that is; less so in large programs.
+    large = sum(cuts.blocks for cuts in plan.partitions) > MANY_CALLS
+    for first in [order[::-1]] if large else [order, order[::-1]]:
         placer = _Placer(plan, sites, layouts, hosts, near, wanted, solved)
         for k in range(SWEEPS):
             if not placer.sweep(first if k % 2 == 0 else first[::-1]):
@@ -304,10 +306,12 @@ class _Placer:
             edges = grid_edges(node.shape, finer)
             seen = [(c, k, self.read(c, k, edges)) for c, k in self.readers[i]]
             wanted = [self.needs(c, k, r) for c, k, r in seen if self.calls[c] is not None]
-            used = self.used(calls, refined(parts, finer), concatenate([NOTHING, *wanted]))
+            used = used_bytes(
+                calls, refined(parts, finer), concatenate([NOTHING, *wanted]), self.hosts, self.near
+            )
             if best is not None and round(float(used.max(axis=1).sum())) < best[0][0]:
                 continue  # not even if every piece were where it is used most
-            homes, gain = self.homes(calls, refined(parts, finer), used)
+            homes, gain = finishers(calls, refined(parts, finer), used)
             least = float(block_bytes(edges, node.dtype.itemsize).min(initial=np.inf))
             entries = sum(len(r.call) for _, _, r in seen)
             # Bytes first; then few transfers; then evenness, where that is worth a message.
@@ -318,39 +322,6 @@ class _Placer:
         self.scatter[i] = () if finer == parts else finer
         for c, k, r in seen:
             self.reads[c][k] = r
-
-    def used(self, calls: np.ndarray, inside: np.ndarray, wanted: Entries) -> np.ndarray:
-        """Return for each piece and each call of its block the bytes that are used where that call is.
-
-        Parameters
-        ----------
-        calls
-            For each block the sites of its calls.
-        inside
-            For each piece its block.
-        """
-        piece, site, size = wanted
-        there = calls[inside[piece]]
-        used = np.zeros((len(inside), calls.shape[1]))
-        np.add.at(used, piece, (there == site[:, None]) * (size * self.near)[:, None])
-        if self.hosts is not None:
-            same = self.hosts.host[there] == self.hosts.host[site][:, None]
-            np.add.at(used, piece, same * (size * (1 - self.near))[:, None])
-        return used
-
-    def homes(self, calls: np.ndarray, inside: np.ndarray, used: np.ndarray) -> tuple[np.ndarray, float]:
-        """Return the site that finishes each piece, of those with a part of it, and the bytes used there."""
-        # Among equals the calls take turns, so that no site ends with more than its share.
-        turn = (np.arange(len(inside)) + inside) % calls.shape[1]
-        value = used + TIE * (np.arange(calls.shape[1]) == turn[:, None])
-        chosen = value.argmax(axis=1)
-        # Where two pieces of a block want the same call, the block's pieces are shared out.
-        taken = np.bincount(inside * calls.shape[1] + chosen, minlength=calls.size).reshape(calls.shape)
-        for block in np.flatnonzero((taken > 1).any(axis=1)):
-            rows = np.flatnonzero(inside == block)
-            chosen[rows] = assignment(value[rows])
-        rows = np.arange(len(inside))
-        return calls[inside, chosen], float(used[rows, chosen].sum())
 
     def moved(self) -> float:
         """Return the bytes that move between sites, weighed: within a host they count less."""

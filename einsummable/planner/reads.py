@@ -206,27 +206,3 @@ class Hosts:
         keep = sites.ravel() >= 0
         width = sites.shape[1]
         return np.repeat(row, width)[keep], sites.ravel()[keep], np.repeat(size * weight, width)[keep]
-
-
-# ------------------------------------------------------------------------------------- scatter
-
-
-def scatters(parts: tuple[int, ...], shape: tuple[int, ...], ways: int) -> list[tuple[int, ...]]:
-    """Return the parts that cut each block of a tensor in `parts` into `ways` pieces, that exist."""
-    if not parts:
-        return [()] if ways == 1 else []
-    return [
-        (parts[0] * k, *rest)
-        for k in range(1, ways + 1)
-        if ways % k == 0 and parts[0] * k <= max(shape[0], 1)
-        for rest in scatters(parts[1:], shape[1:], ways // k)
-    ]
-
-
-def refined(parts: tuple[int, ...], finer: tuple[int, ...]) -> np.ndarray:
-    """Return for every block of a tensor in `finer` parts the block of one in `parts` that it lies in."""
-    if not parts:
-        return np.zeros(1, np.int64)
-    index = np.unravel_index(np.arange(prod(finer)), finer)
-    coarse = [i // (k // m) for i, k, m in zip(index, finer, parts, strict=True)]
-    return np.ravel_multi_index(coarse, parts)
