@@ -4,10 +4,16 @@
 >>> ein.compile("C[i,k] = A[i,j] * B[j,k]", A=np.eye(2), B=np.ones((2, 3)), sites=2).run()["C"].shape
 (2, 3)
 
-In a notebook, ``%load_ext einsummable`` brings the cell magic ``%%ein``.
+======================  ====================================================================
+`compile`               a program's text and its inputs → `Compiled`: graph, plan, tasks, run
+`einsum`                what ``numpy.einsum`` takes, at once
+`tensor`, `run`         lazy arrays that numpy's own functions build programs of
+`Cluster`, `connect`    engines to run on, started here or found running
+`to_json`, `from_json`  graphs, plans, placements and task graphs as text
+======================  ====================================================================
 
-Names are loaded when they are first used, so that an engine, which needs the runtime and the kernels only,
-does not load the language, the planner or the pictures.
+In a notebook, ``%load_ext einsummable`` brings ``%%ein``, ``%ein_plan``, ``%ein_run``, ``%ein_explain`` and
+``%ein_cluster``.  Every error on purpose is an `EinsummableError`.
 """
 
 from importlib import import_module
@@ -41,6 +47,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+#: Names are loaded when they are first used: an engine needs the runtime and the kernels, and neither the
+#: language nor the planner nor the pictures.
 _HOMES = {
     "codec": ["from_json", "to_json"],
     "errors": [

@@ -45,6 +45,11 @@ def to_json(value: object) -> str:
     ------
     ParseError
         It is something else.
+
+    Examples
+    --------
+    >>> to_json(dtypes.WEAK_INT)
+    '{"dtype": "i64", "weak": true}'
     """
     try:
         return json.dumps(_converter().unstructure(value, unstructure_as=type(value)))
@@ -60,6 +65,11 @@ def from_json(cls: type[T], text: str) -> T:
     ------
     ParseError
         `text` is not what `to_json` writes for a `cls`.
+
+    Examples
+    --------
+    >>> from_json(dtypes.ScalarType, '{"dtype": "f32", "weak": false}')
+    ScalarType(dtype=dtype('float32'), weak=False)
     """
     try:
         return _converter().structure(json.loads(text), cls)

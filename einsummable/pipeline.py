@@ -218,7 +218,8 @@ class Compiled:
     def __repr__(self) -> str:
         inputs = ", ".join(f"{n}{list(node.shape)}" for n, node in self.graph.inputs.items())
         outputs = ", ".join(f"{n}{list(self.graph.nodes[o].shape)}" for n, o in self.graph.outputs)
-        return f"<Compiled {inputs or 'no inputs'} -> {outputs}, {self.sites} sites>"
+        where = f"{self.sites} site{'' if self.sites == 1 else 's'}"
+        return f"<Compiled {inputs or 'no inputs'} -> {outputs or 'nothing'}, {where}>"
 
     def renew(self, inputs: Mapping[str, Any]) -> Compiled:
         """Return this program compiled for what `inputs` are now, or itself, with its plan, where that fits.
@@ -287,7 +288,13 @@ def compile(  # noqa: A001 - in the sense of re.compile, always written qualifie
     p
         How many kernel calls to cut each node into; by default the number of sites.
     **arrays_or_shapes
-        The same by keyword; here a tuple of ints is the shape of a float32 input whose array comes later.
+        The same by keyword; here a tuple of ints is the shape of a float32 input whose array comes later,
+        and a list is an array.
+
+    Returns
+    -------
+    Compiled
+        Its ``graph`` is made; ``plan``, ``placement`` and ``tasks`` are made when first asked for.
 
     Raises
     ------
@@ -295,6 +302,14 @@ def compile(  # noqa: A001 - in the sense of re.compile, always written qualifie
         The program is wrong; the message shows where.
     PlanError
         `sites` or `p` cannot be.
+
+    Examples
+    --------
+    >>> net = compile("P[q,k] = softmax[k](S[q,k] * scale)", S=np.zeros((2, 4)), scale=0.5, sites=2)
+    >>> net.run()["P"].tolist()
+    [[0.25, 0.25, 0.25, 0.25], [0.25, 0.25, 0.25, 0.25]]
+    >>> net.plan.p
+    2
     """
     for what, n in (("sites", sites), ("p", p)):
         if n is not None:
@@ -315,7 +330,11 @@ def _mentioned(text: str, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run(x: Tensor, *, sites: int | None = None, cluster: Executor | None = None) -> np.ndarray:
-    """Compute a lazy tensor and return its array."""
+    """Compute a lazy tensor and return its array.
+
+    >>> run(np.exp(tensor(np.zeros(3))) + 1, sites=2).tolist()
+    [2.0, 2.0, 2.0]
+    """
     return compile(x, sites=sites, cluster=cluster).run()["out"]
 
 
