@@ -7,17 +7,19 @@ without a traceback and ends in status 1.
 from __future__ import annotations
 
 import argparse
+import os
 import runpy
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 
-from einsummable import pipeline
+from einsummable import __version__, pipeline
 from einsummable.display import picture
 from einsummable.errors import EinsummableError
 from einsummable.models import chain, knn
@@ -36,16 +38,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except EinsummableError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:  # the reader, `head` say, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="einsummable", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="einsummable", description="Write what to compute; see how it is cut; run it on what you have."
+    )
+    parser.add_argument("--version", action="version", version=f"einsummable {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
     demo = commands.add_parser(
         "demo", help="run the main job here and on an ipyparallel cluster, against numpy"
     )
-    demo.add_argument("--engines", type=int, default=2, help="engines of the cluster (default 2)")
-    demo.add_argument("--size", type=int, default=2048, help="size of the matrix chain (default 2048)")
+    demo.add_argument("--engines", type=_positive, default=2, help="engines of the cluster (default 2)")
+    demo.add_argument("--size", type=_positive, default=2048, help="size of the matrix chain (default 2048)")
     demo.add_argument("--out", type=Path, default=Path("einsummable-demo"), help="folder for the pictures")
     demo.set_defaults(command=_demo)
     lab = commands.add_parser("lab", help="open JupyterLab on the notebooks")
@@ -53,13 +61,20 @@ def _parser() -> argparse.ArgumentParser:
     lab.set_defaults(command=_lab)
     plan = commands.add_parser("plan", help="plan a program: every input needs an `input` line")
     plan.add_argument("file", help="a program; - reads it from standard input")
-    plan.add_argument("--sites", type=int, default=None, help="how many sites (default: the processors)")
+    plan.add_argument("--sites", type=_positive, help="how many sites (default: the processors)")
+    plan.add_argument("-p", type=_positive, help="how many kernel calls a node (default: the sites)")
     plan.set_defaults(command=_plan)
     bench = commands.add_parser("bench", help="measure against numpy and others, as ratios")
     bench.add_argument("name", help="which benchmark: " + ", ".join(_benchmarks()))
     bench.add_argument("options", nargs=argparse.REMAINDER, help="passed on to it")
     bench.set_defaults(command=_bench)
     return parser
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1")
+    return int(text)
 
 
 # ------------------------------------------------------------------------------------------ demo
@@ -126,12 +141,14 @@ def _lab(args: argparse.Namespace) -> int:
     notebooks = CHECKOUT / "notebooks"
     if not notebooks.is_dir():
         notebooks = Path.cwd()
+    if find_spec("jupyterlab") is None:
+        raise EinsummableError("JupyterLab is not installed", notes=("pip install 'einsummable[notebook]'",))
     return subprocess.call([sys.executable, "-m", "jupyter", "lab", *args.options, str(notebooks)])
 
 
 def _plan(args: argparse.Namespace) -> int:
     text = sys.stdin.read() if args.file == "-" else _read(Path(args.file))
-    net = pipeline.compile(text, sites=args.sites)
+    net = pipeline.compile(text, sites=args.sites, p=args.p)
     print(net.graph, end="\n\n")
     print(net.explain())
     return 0
@@ -139,9 +156,11 @@ def _plan(args: argparse.Namespace) -> int:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise EinsummableError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise EinsummableError(f"{path} is no text in UTF-8") from error
 
 
 def _benchmarks() -> list[str]:

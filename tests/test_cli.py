@@ -26,6 +26,32 @@ def test_a_wrong_program_is_one_message_and_status_1(tmp_path, capsys):
     assert "Traceback" not in printed
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"\xff\xfe", "is no text in UTF-8"), (None, "cannot be read: No such file")],
+)
+def test_a_file_that_is_no_text(content, message, tmp_path, capsys):
+    path = tmp_path / "program.ein"
+    if content is not None:
+        path.write_bytes(content)
+    assert cli.main(["plan", str(path)]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_a_byte_order_mark_and_dos_line_ends_are_no_part_of_a_program(tmp_path, capsys):
+    path = tmp_path / "program.ein"
+    path.write_bytes(b"\xef\xbb\xbf" + PROGRAM.replace("\n", "\r\n").encode())
+    assert cli.main(["plan", str(path), "-p", "2"]) == 0
+    assert "p = 2" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["plan", "-", "--sites", "0"], ["demo", "--size", "-5"], []])
+def test_wrong_arguments_are_told_with_the_usage(arguments, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(arguments)
+    assert capsys.readouterr().err.startswith("usage: ")
+
+
 def test_an_unknown_benchmark_is_named(capsys):
     assert cli.main(["bench", "nothing"]) == 1
     assert "no benchmark called 'nothing'" in capsys.readouterr().err
