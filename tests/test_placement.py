@@ -14,6 +14,7 @@ from einsummable import graph as eingraph
 from einsummable.builder import GraphBuilder
 from einsummable.errors import PlanError
 from einsummable.graph import Input
+from einsummable.planner import eindecomp
 from einsummable.planner.assign import share_out, undisputed
 from einsummable.planner.grouping import groups
 from einsummable.planner.partition import Partition
@@ -287,3 +288,45 @@ def test_shares_are_best_disputed_or_not(data):
     for found in [matrix] if quick is None else [matrix, quick]:
         assert len(set(found.tolist())) == rows
         assert gain[np.arange(rows), found].sum() == best
+
+
+# -------------------------------------------------------------------------- with EinDecomp's plans
+
+
+def sum_of_products(n):
+    """(A·B) + (C·(D·E)) of square matrices."""
+    builder = GraphBuilder()
+    a, b, c, d, e = (builder.input(name, (n, n)) for name in "ABCDE")
+    left = builder.contract("ik", (a, "ij"), (b, "jk"))
+    right = builder.contract("ik", (c, "ij"), (builder.contract("ik", (d, "ij"), (e, "jk")), "jk"))
+    add = ScalarBuilder()
+    both = add.build(add.call("add", add.arg(0), add.arg(1)))
+    builder.output("Y", builder.einsummable("ij", [(left, "ij"), (right, "ij")], both))
+    return builder.build()
+
+
+@pytest.mark.parametrize(("p", "most"), [(2, 4e8), (4, 8e8), (8, 1.25e9), (16, 2.1e9), (64, 3.7e9)])
+def test_a_large_product_moves_what_a_cube_of_sites_must(p, most):
+    plan = eindecomp.plan(product(10_000), p)
+    assert moved(plan, p) <= most
+    assert {len(set(calls)) for calls in place(plan, p).calls[2:]} == {p}
+
+
+@pytest.mark.parametrize("p", [2, 3, 4, 5, 6, 8, 10, 12, 16, 64])
+def test_what_is_predicted_is_what_moves(p):
+    plan = eindecomp.plan(sum_of_products(9600), p)
+    powers = p in (2, 3, 4, 5, 8, 16, 64)
+    # Elsewhere the prediction lets thirds and halves lie on the same sites, which not all of them can.
+    assert plan.cost <= moved(plan, p) <= plan.cost * (1 if powers else 1.02)
+
+
+def test_hosts_are_told_apart():
+    """On 4 hosts of 16 sites a third less crosses between hosts."""
+    plan, hosts = eindecomp.plan(sum_of_products(10_000), 64), [s // 16 for s in range(64)]
+
+    def across(placement, **options):
+        tasks_ = lower(plan, placement, **options).tasks
+        moves = [t for t in tasks_ if isinstance(t, tasks.Move)]
+        return sum(tasks.nbytes(t) for t in moves if hosts[t.site] != hosts[tasks_[t.inputs[0]].site])
+
+    assert across(place(plan, 64, hosts=hosts), hosts=hosts) < 0.7 * across(place(plan, 64))
