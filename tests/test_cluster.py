@@ -23,9 +23,10 @@ from test_engine import chain, matmul, programs
 
 from einsummable.errors import EngineError, PlanError, ShapeError
 from einsummable.planner.plan import Layout
+from einsummable.runtime.address import Address
 from einsummable.runtime.cluster import Cluster, connect
 from einsummable.runtime.events import MoveEnded, RunEnded, RunStarted, TaskEnded
-from einsummable.runtime.transport import Address, Mesh
+from einsummable.runtime.transport import Mesh
 from einsummable.taskgraph.tasks import evaluate
 
 pytestmark = pytest.mark.cluster
@@ -277,9 +278,9 @@ def test_what_nobody_has_any_more_is_forgotten(cluster):
 
 def test_nothing_grows_with_the_number_of_runs(cluster):
     def sizes():
-        client = cluster.client
-        kept = (client.results, client.metadata, client.history, cluster._engines._inboxes, cluster._programs)
-        return [len(x) for x in kept]
+        client, engines = cluster.client, cluster._engines
+        kept = (client.results, client.metadata, client.history, engines._inboxes, cluster._programs._known)
+        return np.array([len(x) for x in kept])
 
     taskgraph = matmul()
     cluster.run(taskgraph, data())
@@ -287,7 +288,7 @@ def test_nothing_grows_with_the_number_of_runs(cluster):
     before = sizes()
     for _ in range(50):
         cluster.run(taskgraph, data(), keep=True)
-    assert sizes() == before
+    assert (sizes() <= before).all()
     assert settled(cluster, there) == there
 
 
@@ -367,7 +368,7 @@ def test_an_engine_that_dies_or_hangs_ends_the_run_and_is_replaced(cluster, how)
     engine = cluster.info()[1]
     timer = threading.Timer(0.7, os.kill, [engine.pid, how])
     timer.start()
-    why = "died" if how == signal.SIGKILL else "hangs: its heartbeat stopped"
+    why = "died" if how == signal.SIGKILL else "hangs: its .* stopped"
     message = rf"engine {engine.id} \(site 1, pid {engine.pid} on .*\) {why} while it worked on Z"
     with pytest.raises(EngineError, match=message):
         cluster.run(matmul(), data(), timeout=30)
@@ -623,6 +624,27 @@ def test_an_engine_that_cannot_be_reached_is_named(profile, monkeypatch):
             connect(profile=profile, n=2, timeout=30)
     with connect(profile=profile) as cluster:  # what was begun has been taken back
         assert on_engines(cluster, held) == [[(0, 0)], [(0, 0)]]
+
+
+def test_a_stopped_engine_of_somebody_else_is_given_up_and_comes_back(profile):
+    with connect(profile=profile, n=2, timeout=30) as cluster:
+        taskgraph = matmul()
+        cluster.run(taskgraph, data())
+        engine = psutil.Process(cluster.info()[1].pid)
+        engine.suspend()
+        try:
+            why = rf"site 1, pid {engine.pid} on .*hangs: its process is stopped"
+            with pytest.raises(EngineError, match=why):
+                cluster.run(taskgraph, data(), timeout=30)
+            assert cluster.last.wall < 10
+        finally:
+            engine.resume()
+    with connect(profile=profile, n=2, timeout=30) as again:
+        assert again.put(np.ones(4)).fetch().sum() == 4
+        end = time.monotonic() + 5
+        while max(map(len, on_engines(again, held))) > 1 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert on_engines(again, held) == [[(0, 0)], [(0, 0)]]
 
 
 def test_a_dead_engine_of_somebody_else_is_not_replaced(profile):

@@ -13,8 +13,9 @@ import pytest
 
 from einsummable.errors import EngineError
 from einsummable.runtime import transport
+from einsummable.runtime.address import Address
 from einsummable.runtime.handshake import HandshakeError, greet, introduce
-from einsummable.runtime.transport import Address, Mesh
+from einsummable.runtime.transport import Mesh
 
 KEY = b"k" * 32
 

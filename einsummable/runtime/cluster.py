@@ -15,9 +15,7 @@ from __future__ import annotations
 import atexit
 import threading
 import time
-import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -26,13 +24,13 @@ from einsummable import graph as eingraph
 from einsummable.errors import EngineError, PlanError
 from einsummable.graph import Box, Input
 from einsummable.planner.plan import Layout
-from einsummable.runtime import launch, wire
+from einsummable.runtime import launch
 from einsummable.runtime.drive import Drive
 from einsummable.runtime.engine import SiteResult
 from einsummable.runtime.engines import Engines, EngineTable
 from einsummable.runtime.events import Event, EventReader, Observer, RunEnded, RunRecord, RunStarted
 from einsummable.runtime.executor import gather
-from einsummable.runtime.part import SitePart, Source, split
+from einsummable.runtime.programs import Program, Programs
 from einsummable.runtime.session import DistributedTensor, layout_of, split_evenly
 from einsummable.runtime.wire import Order
 from einsummable.taskgraph.tasks import TaskGraph
@@ -71,12 +69,12 @@ class Cluster:
     ) -> None:
         self.client, self.last = client, None
         self._launched, self._own_client = launched, own_client
-        self._programs: dict[int, _Program] = {}
         self._lock = threading.Lock()
         self._stopped = False
         atexit.register(self.stop)
         try:
             self._engines = Engines(client, sorted(client.ids), threads)
+            self._programs = Programs(self._engines)
         except BaseException:
             self.stop()
             raise
@@ -209,7 +207,7 @@ class Cluster:
             )
         with self._lock:
             self._make_ready()
-            program = self._load(taskgraph)
+            program = self._programs.load(taskgraph)
             inputs, stored = self._inputs(program, arrays)
             kept = self._keep(taskgraph) if keep else {}
             numbers = _numbers(taskgraph, kept)
@@ -223,7 +221,7 @@ class Cluster:
     def _drive(
         self,
         taskgraph: TaskGraph,
-        program: _Program,
+        program: Program,
         inputs: list[dict[int, np.ndarray]],
         orders: list[Order],
         observers: Sequence[Observer],
@@ -257,26 +255,8 @@ class Cluster:
                 tell(RunEnded(wall, error))
         return drive.results
 
-    def _load(self, taskgraph: TaskGraph) -> _Program:
-        """Ship each engine its part of `taskgraph`, unless it has it already."""
-        known = self._programs.get(id(taskgraph))
-        if known is not None and known.taskgraph() is taskgraph:
-            return known
-        parts, number = split(taskgraph), self._engines.number()
-        self._engines.call({p.site: ("load_program", self._engines.session, number, p) for p in parts})
-        forget = weakref.finalize(taskgraph, self._forget, id(taskgraph), number)
-        forget.atexit = False
-        program = _Program(weakref.ref(taskgraph), number, parts, tuple(part.reads for part in parts))
-        self._programs[id(taskgraph)] = program
-        return program
-
-    def _forget(self, key: int, number: int) -> None:
-        self._programs.pop(key, None)
-        for site in range(self.sites):
-            self._engines.tell(site, wire.FORGET, number)
-
     def _inputs(
-        self, program: _Program, arrays: Mapping[str, np.ndarray | DistributedTensor]
+        self, program: Program, arrays: Mapping[str, np.ndarray | DistributedTensor]
     ) -> tuple[list[dict[int, np.ndarray]], list[dict[int, int]]]:
         """Return for each site the boxes to send, and the numbers of the blocks that are there."""
         there = {
@@ -326,22 +306,9 @@ class Cluster:
         lost = dict(self._engines.lost)
         if not lost or self._launched is None:
             return
-        for program in list(self._programs.values()):
-            for site in range(self.sites):
-                self._engines.tell(site, wire.FORGET, program.number)
         self._programs.clear()
         for site in lost:
             self._engines.replace(site, self._launched.replace(self._engines.info[site].pid, _START_SECONDS))
-
-
-@dataclass(frozen=True, slots=True)
-class _Program:
-    """A TaskGraph that the engines have."""
-
-    taskgraph: weakref.ref[TaskGraph]
-    number: int
-    parts: tuple[SitePart, ...]
-    reads: tuple[tuple[Source, ...], ...]
 
 
 def _numbers(taskgraph: TaskGraph, kept: Mapping[str, DistributedTensor]) -> list[dict[int, tuple[int, ...]]]:

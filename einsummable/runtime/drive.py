@@ -82,6 +82,7 @@ class Drive:
                 raise self._cut_off[1]
             if now >= next_report:
                 self._request(wire.REPORT)
+                self._engines.look()
                 report()
                 next_report = now + _REPORT_SECONDS
             self._take(self._exchange.receive(max(min(end, next_report) - now, 0)))

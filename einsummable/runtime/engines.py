@@ -23,11 +23,13 @@ import numpy as np
 
 from einsummable.errors import EngineError
 from einsummable.runtime import wire
+from einsummable.runtime.address import Address, machine
 from einsummable.runtime.service import SiteFacts
-from einsummable.runtime.transport import Address, Mesh, Payload, machine
+from einsummable.runtime.transport import Mesh, Payload
 from einsummable.runtime.wire import DRIVER
 
 _LOOK_SECONDS = 0.5  # how often a driver that waits looks at the heartbeats
+_STOPPED_SECONDS = 5.0
 _DIAL_SECONDS = 5.0
 _MEET_SECONDS = 30.0
 
@@ -146,8 +148,10 @@ class Engines:
         self._shipped: list[str] = []
         self._closed = False
         places = self.call(dict.fromkeys(self._ids, ("where",)))
-        alone = set(places.values()) <= {machine()}
-        self._bind = "127.0.0.1" if alone else "0.0.0.0"  # noqa: S104 - engines elsewhere must get in
+        self._here = {site: place == machine() for site, place in places.items()}
+        self._stopped_since: dict[int, float] = {}
+        # Engines elsewhere must get in.
+        self._bind = "127.0.0.1" if all(self._here.values()) else "0.0.0.0"  # noqa: S104
         self.mesh = Mesh(DRIVER, self._key, self._on_frame, self._on_lost, bind=self._bind)
         try:
             self.info = self._open(self._ids)
@@ -161,11 +165,15 @@ class Engines:
 
     def replace(self, site: int, engine: int) -> None:
         """Let another engine play a site that is lost."""
-        del self.lost[site]
+        why = self.lost.pop(site)
         self._ids[site] = engine
-        self.info |= self._open([site])
-        self._meet({site: [s for s in self._ids if s != site and s not in self.lost]})
-        self.offsets[site] = self._clock(site)
+        try:
+            self.info |= self._open([site])
+            self._meet({site: [s for s in self._ids if s != site and s not in self.lost]})
+            self.offsets[site] = self._clock(site)
+        except BaseException:
+            self.lost[site] = why
+            raise
 
     def close(self) -> None:
         """Leave the engines; their services notice and end."""
@@ -201,11 +209,31 @@ class Engines:
             raise EngineError(f"{self.info[site]} {self.lost[site]}")
 
     def look(self) -> None:
-        """Give up the engines that the ipyparallel controller has given up."""
+        """Give up the engines that the ipyparallel controller has given up, or that somebody has stopped."""
         alive = set(self.client.ids)
         for site, engine in self._ids.items():
-            if engine not in alive and site not in self.lost:
+            if site in self.lost:
+                continue
+            if engine not in alive:
                 self.mesh.drop(site, "hangs: its heartbeat stopped")
+            elif self._stopped_for(site) > _STOPPED_SECONDS:
+                self.mesh.drop(site, "hangs: its process is stopped")
+
+    def _stopped_for(self, site: int) -> float:
+        """Return for how long the process of `site` was seen stopped, if it is on this machine.
+
+        A controller of somebody else may take half a minute to miss a heartbeat.
+        """
+        import psutil
+
+        stopped = False
+        if site in self.info and self._here[site]:
+            with suppress(psutil.NoSuchProcess):
+                stopped = psutil.Process(self.info[site].pid).status() == psutil.STATUS_STOPPED
+        if not stopped:
+            self._stopped_since.pop(site, None)
+            return 0.0
+        return time.monotonic() - self._stopped_since.setdefault(site, time.monotonic())
 
     def _on_frame(self, peer: int, kind: int, run: int, tag: int, payload: np.ndarray) -> None:
         inbox = self._inboxes.get(run)

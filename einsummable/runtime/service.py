@@ -24,11 +24,12 @@ import threadpoolctl
 
 from einsummable.errors import EngineError
 from einsummable.runtime import wire
+from einsummable.runtime.address import Address, machine
 from einsummable.runtime.engine import SiteProgram, SiteStoppedError, Stop, TaskFailedError, load, run_site
 from einsummable.runtime.events import SiteLog, clock
 from einsummable.runtime.launch import THREAD_VARIABLES
 from einsummable.runtime.part import SitePart, Source
-from einsummable.runtime.transport import Address, Mesh, NotConnectedError, machine
+from einsummable.runtime.transport import Mesh, NotConnectedError
 from einsummable.runtime.wire import DRIVER, Order
 from einsummable.taskgraph.tasks import Read
 

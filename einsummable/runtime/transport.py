@@ -7,30 +7,24 @@ the caller's memory uncopied), one thread a peer reads and calls ``on_frame(peer
 with a fresh, writable `numpy.uint8` array.  Frames of one peer arrive in the order they were sent.  When a
 connection ends, ``on_lost(peer, reason)`` is called once, after its last frame.  Nothing that comes from a
 peer is unpickled.  ``close`` leaves no socket, file or thread.
-
-Sites in one network namespace of a Linux machine meet on an abstract Unix socket (it has no file that a
-killed process could leave), all others on TCP.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ipaddress
-import os
 import selectors
 import socket
 import struct
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TypeAlias
 
 import numpy as np
 
 from einsummable.errors import EngineError
+from einsummable.runtime.address import Address, listen, route_text, routes
 from einsummable.runtime.handshake import HandshakeError, greet, introduce
 
 #: What can be sent.
@@ -48,20 +42,6 @@ _LINGER_SECONDS = 1.0
 
 class NotConnectedError(EngineError):
     """There is no connection to the site that something was to be sent to."""
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where a mesh listens."""
-
-    namespace: str
-    """Names the network namespace in which `path` can be dialled; empty if there is no such socket."""
-    path: str
-    """Name of an abstract Unix socket, without its leading NUL."""
-    hosts: tuple[str, ...]
-    """Addresses of the machine, the likeliest first."""
-    port: int
-    """TCP port."""
 
 
 class Mesh:
@@ -89,7 +69,7 @@ class Mesh:
         self._changed = threading.Condition()
         self._closed = False
         self._strangers: dict[threading.Thread, socket.socket] = {}
-        self._listeners, self.address = _listen(bind)
+        self._listeners, self.address = listen(bind)
         self._wake, self._woken = socket.socketpair()
         self._porter = threading.Thread(target=self._accept, name=f"mesh {site} accept", daemon=True)
         self._porter.start()
@@ -104,10 +84,10 @@ class Mesh:
         """Connect to `peer`; raise `EngineError` that says why if that takes longer than `timeout`."""
         deadline = time.monotonic() + timeout
         reasons = []
-        routes = _routes(address)
-        for i, (family, target) in enumerate(routes):
+        ways = routes(address)
+        for i, (family, target) in enumerate(ways):
             # An address behind a wall answers nothing: it must not use up the time of the others.
-            share = max(deadline - time.monotonic(), 1e-3) / (len(routes) - i)
+            share = max(deadline - time.monotonic(), 1e-3) / (len(ways) - i)
             sock = socket.socket(family, socket.SOCK_STREAM)
             try:
                 sock.settimeout(share)
@@ -115,7 +95,7 @@ class Mesh:
                 introduce(sock, self.site, peer, self._key, share)
             except (OSError, HandshakeError) as error:
                 sock.close()
-                reasons.append(f"{_route_text(target)}: {error}")
+                reasons.append(f"{route_text(target)}: {error}")
             else:
                 self._adopt(peer, sock)
                 return
@@ -346,55 +326,6 @@ def _bytes_of(payload: Payload) -> memoryview:
         # Through uint8, because dtypes like bfloat16 do not offer the buffer protocol.
         return np.ascontiguousarray(payload).reshape(-1).view(np.uint8).data
     return memoryview(payload).cast("B")
-
-
-def _listen(bind: str) -> tuple[list[socket.socket], Address]:
-    tcp = socket.create_server((bind, 0))
-    listeners, namespace, path = [tcp], "", ""
-    if sys.platform == "linux":
-        path = f"einsummable-{os.getpid()}-{os.urandom(8).hex()}"
-        unix = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        unix.bind(f"\0{path}")
-        unix.listen()
-        listeners.append(unix)
-        namespace = machine()
-    for listener in listeners:
-        listener.setblocking(False)
-    hosts = _own_hosts() if ipaddress.ip_address(bind).is_unspecified else (bind,)
-    return listeners, Address(namespace, path, hosts, tcp.getsockname()[1])
-
-
-def machine() -> str:
-    """Return what is equal for processes that can meet on loopback: on Linux the boot and the namespace."""
-    if sys.platform != "linux":
-        return socket.gethostname()
-    with open("/proc/sys/kernel/random/boot_id") as file:
-        return f"{file.read().strip()} {os.readlink('/proc/self/ns/net')}"
-
-
-def _own_hosts() -> tuple[str, ...]:
-    import psutil
-
-    hosts = []
-    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        # Connecting a datagram socket sends nothing; it asks the routing table for our own address.
-        probe.connect(("203.0.113.1", 9))
-        hosts.append(probe.getsockname()[0])
-    for addresses in psutil.net_if_addrs().values():
-        hosts += [a.address for a in addresses if a.family == socket.AF_INET]
-    outside = [h for h in dict.fromkeys(hosts) if not ipaddress.ip_address(h).is_loopback]
-    return tuple(outside) or ("127.0.0.1",)
-
-
-def _routes(address: Address) -> list[tuple[int, object]]:
-    routes: list[tuple[int, object]] = []
-    if address.path and address.namespace == machine():
-        routes.append((socket.AF_UNIX, f"\0{address.path}"))
-    return routes + [(socket.AF_INET, (host, address.port)) for host in address.hosts]
-
-
-def _route_text(target: object) -> str:
-    return f"{target[0]}:{target[1]}" if isinstance(target, tuple) else f"unix socket {target[1:]}"
 
 
 def _tune(sock: socket.socket) -> None:
