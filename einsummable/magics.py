@@ -95,8 +95,7 @@ class EinMagics(Magics):
             sites = net.sites if args.sites is None else args.sites
             net = net.replan(sites=sites, p=args.p, cluster=net.cluster)
             self.shell.user_ns[args.name] = net
-        net.tasks  # noqa: B018 - planning is what was asked for
-        display(net)
+        display(net.picture())
         display(net.tasks)
 
     @magic_arguments()

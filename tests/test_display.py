@@ -22,6 +22,14 @@ def test_every_rung_has_a_picture_and_a_text(net):
         assert bundle["text/plain"] == str(value)
 
 
+def test_explanations_draw_strategies_that_share_the_work_out_as_evenly(net):
+    html = net.explain()._repr_mimebundle_()["text/html"]
+    drawn, table = html.split("<pre>")
+    assert "data parallel" in drawn
+    assert "single site" not in drawn
+    assert "single site" in table
+
+
 def test_displaying_a_program_plans_nothing(net):
     net._repr_mimebundle_()
     assert str(net).startswith("%0 = input A")

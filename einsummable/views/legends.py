@@ -52,7 +52,7 @@ def textures(blocks: Sequence[dict]) -> list[Drawing]:
     """Return keys for the textures that occur in `blocks`."""
     keys = []
     if any(b["partials"] > 1 for b in blocks):
-        keys.append(_texture("summed from partial results", hatched=True))
+        keys.append(_texture("made of partial results", hatched=True))
     if any((b["copies"] or 0) > 1 for b in blocks):
         keys.append(_texture("read whole on several sites", outlined=True))
     if any(b["site"] is None and len(b.get("sites", ())) < 2 for b in blocks):

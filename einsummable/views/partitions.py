@@ -272,7 +272,8 @@ def _partition_caption(table: dict[str, Any]) -> str:
 
 
 def _plan_caption(plan: Plan, placement: Placement | None, tables: list[dict[str, Any]]) -> str:
-    calls = sum(p.blocks for p in plan.partitions)
+    nodes = zip(plan.graph.nodes, plan.partitions, strict=True)
+    calls = sum(p.blocks for node, p in nodes if not isinstance(node, Input))
     total = sum(t["bytes"] for t in tables)
     words = f"{plan.strategy}, p = {plan.p}: {amounts.many(len(tables), 'tensor')} of {amounts.nbytes(total)}"
     words += f" in {amounts.many(sum(t['count'] for t in tables), 'block')}"
