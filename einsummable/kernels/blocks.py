@@ -4,16 +4,18 @@ Contract: `prepare` turns a `Call` (a graph node without its place in the graph)
 of its iteration space into a `Kernel`; equal requests are answered from a cache.  A kernel is called with
 the blocks it reads, the first index of every label's range, and the values of the scalars it reads.  It is
 safe to call from several threads, never writes to its inputs, and makes a fresh array, except that
-reshapes and selections may return a view.  Slices, assembly and aggregation have the same form.
+reshapes and selections may return a view; given ``out``, an array of the result's shape, dtype and any
+strides that shares no memory with an input, it writes there and returns that.  Slices, assembly and
+aggregation have the same form.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import prod
-from typing import TypeAlias
+from typing import Protocol
 
 import numpy as np
 
@@ -31,12 +33,24 @@ from einsummable.graph import (
     Select,
     box_shape,
 )
+from einsummable.kernels.compiled import compiled
 from einsummable.kernels.contraction import contraction
 from einsummable.kernels.fused import fused
 from einsummable.scalar import AGGREGATES
 
-#: ``kernel(blocks, first index of each label, scalars) -> block``
-Kernel: TypeAlias = Callable[[Sequence[np.ndarray], tuple[int, ...], Mapping[str, np.generic]], np.ndarray]
+
+class Kernel(Protocol):
+    """What `prepare` answers."""
+
+    def __call__(
+        self,
+        blocks: Sequence[np.ndarray],
+        at: tuple[int, ...],
+        params: Mapping[str, np.generic],
+        out: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Return the block made of `blocks`, whose ranges start at `at`; in `out` if that is given."""
+
 
 #: Multiplications in one product of matrices below which GEMM's own overhead dominates.
 _TINY = 64
@@ -73,10 +87,11 @@ def prepare(call: Call, shape: tuple[int, ...]) -> Kernel:
         case Einsummable():
             if _is_product(node, shape):
                 return contraction(node, call.args, shape)
-            return fused(node, call.args, call.params, shape)
+            loops = compiled(node, call.args, call.params, shape)
+            return fused(node, call.args, call.params, shape) if loops is None else loops
         case Reshape():
             result = box_shape(node.out_box(tuple((0, n) for n in shape)))
-            return lambda blocks, _at, _params: blocks[0].reshape(result)
+            return lambda blocks, _at, _params, out=None: _given(blocks[0].reshape(result), out)
         case Select():
             return _selection(node)
         case Input():
@@ -109,7 +124,16 @@ def _selection(node: Select) -> Kernel:
         return value
 
     pairs = list(zip(node.positions, node.source_shape, strict=True))
-    return lambda blocks, _at, params: blocks[0][(*[index(p, n, params) for p, n in pairs], ...)]
+    return lambda blocks, _at, params, out=None: _given(
+        blocks[0][(*[index(p, n, params) for p, n in pairs], ...)], out
+    )
+
+
+def _given(block: np.ndarray, out: np.ndarray | None) -> np.ndarray:
+    if out is None:
+        return block
+    out[...] = block
+    return out
 
 
 def slice_block(blocks: Sequence[np.ndarray], index: tuple, _params: object = None) -> np.ndarray:

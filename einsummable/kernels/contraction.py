@@ -117,7 +117,7 @@ _Operand: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 def contraction(
     node: Einsummable, args: tuple[np.dtype, ...], shape: tuple[int, ...]
-) -> Callable[[Sequence[np.ndarray], object, object], np.ndarray]:
+) -> Callable[..., np.ndarray]:
     """Return the kernel of `node`, a contraction, for a block of its space with extents `shape`.
 
     Every label must stand in an input.
@@ -143,8 +143,13 @@ def contraction(
     finish = _result(how, node.out, extent, wide, multiply)
     narrow = node.dtype if node.dtype != wide else None
 
-    def kernel(blocks: Sequence[np.ndarray], _at: object, _params: object) -> np.ndarray:
-        result = finish(left(blocks[i]), right(blocks[j]))
+    def kernel(
+        blocks: Sequence[np.ndarray], _at: object, _params: object, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        result = finish(left(blocks[i]), right(blocks[j]), None if narrow is not None else out)
+        if out is not None and result is not out:
+            out[...] = result
+            return out
         return result if narrow is None else result.astype(narrow)
 
     return kernel
@@ -234,23 +239,31 @@ def _result(
     extent: Mapping[str, int],
     wide: np.dtype,
     multiply: Callable[..., np.ndarray],
-) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """Return what multiplies two stacks and lays the result out as `out` says."""
+) -> Callable[[np.ndarray, np.ndarray, np.ndarray | None], np.ndarray]:
+    """Return what multiplies two stacks and lays the result out as `out` says.
+
+    It writes to the array that it is given, if GEMM can.
+    """
     order = (*how.batch, *how.rows, *how.columns)
     shape = tuple(extent[x] for x in out)
-    if order == out:
-        return lambda a, b: multiply(a, b).reshape(shape)
     permutation = tuple(out.index(x) for x in order)
-    groups = (how.rows, how.columns)
-    stack = (*(extent[x] for x in how.batch), *(prod(extent[x] for x in g) for g in groups))
-    if how.direct:
-
-        def write(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-            result = np.empty(shape, wide)
-            multiply(a, b, out=result.transpose(permutation).reshape(stack, copy=False))
-            return result
-
-        return write
+    stack = (*(extent[x] for x in how.batch), *(prod(extent[x] for x in g) for g in (how.rows, how.columns)))
     split = tuple(extent[x] for x in order)
     back = tuple(order.index(x) for x in out)
-    return lambda a, b: np.ascontiguousarray(multiply(a, b).reshape(split).transpose(back))
+
+    def finish(a: np.ndarray, b: np.ndarray, into: np.ndarray | None) -> np.ndarray:
+        if into is None:
+            if order == out:
+                return multiply(a, b).reshape(shape)
+            if not how.direct:
+                return np.ascontiguousarray(multiply(a, b).reshape(split).transpose(back))
+            into = np.empty(shape, wide)
+        try:
+            matrices = into.transpose(permutation).reshape(stack, copy=False)
+        except ValueError:  # its labels cannot be merged without a copy
+            into[...] = multiply(a, b).reshape(split).transpose(back)
+            return into
+        multiply(a, b, out=matrices)
+        return into
+
+    return finish

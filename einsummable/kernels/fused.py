@@ -31,6 +31,7 @@ _ALL = slice(None)
 _Blocks: TypeAlias = Sequence[np.ndarray]
 _Scalars: TypeAlias = Mapping[str, np.generic]
 _Fill: TypeAlias = Callable[[_Blocks, tuple[int, ...], _Scalars], np.ndarray]
+_Kernel: TypeAlias = Callable[..., np.ndarray]  # as `blocks.Kernel` says
 
 
 def fused(
@@ -39,16 +40,24 @@ def fused(
     params: tuple[tuple[str, ScalarType], ...],
     shape: tuple[int, ...],
     piece_bytes: int = PIECE_BYTES,
-) -> _Fill:
+) -> _Kernel:
     """Return the kernel of `node` for a block of its space with extents `shape`."""
     wide = node.dtype if node.aggregate is None else dtypes.accumulator(node.dtype)
     if node.aggregate is not None and 0 in shape:
-        out, identity = shape[: len(node.out)], AGGREGATES[node.aggregate].identity(wide)
-        return lambda _blocks, _at, _params: np.full(out, identity, wide).astype(node.dtype)
+        return _empty(shape[: len(node.out)], AGGREGATES[node.aggregate].identity(wide), node.dtype)
     extent = {label: n for (label, _), n in zip(node.space, shape, strict=True)}
     to_bool = dtypes.BOOL if node.aggregate in ("any", "all") else None
     registers = compile_join(node.join, node.labels, args, params, to_bool)
     return _Fused(node, registers, extent, wide, piece_bytes)
+
+
+def _empty(shape: tuple[int, ...], identity: object, dtype: np.dtype) -> _Kernel:
+    def kernel(_blocks: object, _at: object, _params: object, out: np.ndarray | None = None) -> np.ndarray:
+        out = np.empty(shape, dtype) if out is None else out
+        out[...] = identity
+        return out
+
+    return kernel
 
 
 class _Place(Enum):
@@ -150,8 +159,10 @@ class _Fused:
 
     # -------------------------------------------------------------------------------- running
 
-    def __call__(self, blocks: _Blocks, at: tuple[int, ...], params: _Scalars) -> np.ndarray:
-        result = np.empty(self.shape, self.wide)
+    def __call__(
+        self, blocks: _Blocks, at: tuple[int, ...], params: _Scalars, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        result = out if out is not None and self.wide == self.dtype else np.empty(self.shape, self.wide)
         into = result.transpose(self.transposition)
         registers = [None if fill is None else fill(blocks, at, params) for fill in self.fills]
         for step in self.once:
@@ -160,7 +171,12 @@ class _Fused:
             self._walk(registers, into)
         else:
             self._piece(registers, into, {}, tuple(self.extent[x] for x in self.order), first=True)
-        return result if self.wide == self.dtype else result.astype(self.dtype)
+        if self.wide == self.dtype:
+            return result
+        if out is None:
+            return result.astype(self.dtype)
+        out[...] = result
+        return out
 
     def _walk(self, registers: list, into: np.ndarray) -> None:
         order, tiled = self.order, self.tiled
