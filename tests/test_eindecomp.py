@@ -301,6 +301,16 @@ def test_a_pin_is_kept_and_the_rest_planned_around_it():
     assert plan(graph, 4, pins={"W": {"d1": 2}}).partitions[1].parts == (1, 2)
 
 
+@given(st.data(), st.integers(1, 9))
+def test_any_pin_of_any_program_is_kept(data, p):
+    graph = data.draw(graphs())
+    i = data.draw(st.sampled_from([i for i, node in enumerate(graph.nodes) if node.cuttable] or [-1]))
+    assume(i >= 0)
+    label = data.draw(st.sampled_from(graph.nodes[i].cuttable))
+    parts = data.draw(st.integers(1, max(1, dict(graph.nodes[i].space)[label])))
+    assert plan(graph, p, pins={graph.name_of(i): {label: parts}}).partitions[i][label] == parts
+
+
 @pytest.mark.parametrize(
     ("pins", "error", "message"),
     [

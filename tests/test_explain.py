@@ -47,6 +47,13 @@ def test_printed_as_a_table(golden):
     golden(explain(plan(graph, 4), rivals=rivals))
 
 
+def test_a_row_says_what_its_cut_multiplies():
+    told = explain(plan(ffnn(), 4, pins={"Y": {"b": 2, "h": 2}}))
+    assert told.rows[5].partition == "b2 h2"
+    assert told.rows[5].copied == "V ×2, partial results ×2"
+    assert told.rows[4].copied == ""
+
+
 def test_totals_stand_before_the_rows():
     lines = str(explain(plan(ffnn(), 4))).split("\n")
     assert re.match(r"plan by eindecomp, p = 4, 4 sites", lines[0])

@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from networks import ffnn, llama, matmul, multi_head
+from strategies import graphs, layouts
 
 from einsummable.dtypes import F32
 from einsummable.planner import timing
@@ -10,6 +13,13 @@ from einsummable.planner.eindecomp import plan, seconds
 from einsummable.planner.hardware import cluster, host
 from einsummable.planner.plan import Plan
 from einsummable.planner.strategies import named_plans
+
+
+NETWORKS = {
+    "ffnn": ffnn(8, 512, 4096, 512),
+    "multi-head": multi_head(4, 64, 64, 8, 8),
+    "llama": llama(1, 1, 64, 4, 16, 352),
+}
 
 
 def rows(*parts):
@@ -62,9 +72,23 @@ def test_a_tiny_program_stays_on_one_site_and_a_large_one_does_not():
     assert str(plan(matmul(4096, 4096, 4096), 8, hardware=host(8)).partitions[2]) == "i2 k2 j2"
 
 
+@settings(max_examples=60)
+@given(st.data(), st.sampled_from([*range(1, 18), 24, 52]))
+def test_plans_of_any_program_are_legal_and_no_named_plan_is_predicted_to_be_faster(data, p):
+    graph = data.draw(graphs())
+    lying = data.draw(layouts(graph, p))
+    machine = data.draw(st.sampled_from([host(p), cluster(2, (p + 1) // 2)]))
+    found = plan(graph, p, hardware=machine, layouts=lying)
+    rivals = named_plans(graph, p, layouts=lying)
+    assert found.cost <= min(seconds(rival, machine, lying) for rival in rivals) * (1 + 1e-9)
+    assert found.cost == pytest.approx(seconds(found, machine, lying))
+
+
 @pytest.mark.parametrize("machine", [host(4), host(13), cluster(2, 8)], ids=["host4", "host13", "cluster"])
 @pytest.mark.parametrize(
-    "graph", [ffnn(8, 512, 4096, 512), multi_head(4, 64, 64, 8, 8), llama(1, 1, 64, 4, 16, 352)]
+    "graph",
+    [ffnn(8, 512, 4096, 512), multi_head(4, 64, 64, 8, 8), llama(1, 1, 64, 4, 16, 352)],
+    ids=["ffnn", "mha", "llama"],
 )
 def test_no_named_plan_is_predicted_to_be_faster(graph, machine):
     found = plan(graph, machine.sites, hardware=machine)

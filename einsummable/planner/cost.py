@@ -43,6 +43,11 @@ def in_labels(node: Node, k: int) -> tuple[str, ...]:
             return ()
 
 
+def is_product(node: Node) -> bool:
+    """Return whether `node` is a contraction of its two inputs, a matrix product on every block."""
+    return isinstance(node, Einsummable) and node.is_contraction and len(node.inputs) == 2
+
+
 def read_shape(node: Node, k: int) -> tuple[int, ...]:
     """Return the extents of the part of input `k` that the whole of `node` reads."""
     return tuple(stop - start for start, stop in node.in_box(k, whole([n for _, n in node.space])))

@@ -71,13 +71,11 @@ def plan(
         raise PlanError(f"p must be a whole number from 1, not {p!r}")
     layouts, fixed = _checked_layouts(graph, layouts or {}), _checked_pins(graph, pins or {})
     if hardware is not None:
-        found = _solved(timed(graph, p, layouts, fixed, hardware), graph, p)
+        tried = [_solved(timed(graph, p, layouts, fixed, hardware), graph, p)]
         if not fixed:
-            rivals = [
-                replace(rival, cost=seconds(rival, hardware, layouts))
-                for rival in named_plans(graph, p, layouts=layouts)
-            ]
-            found = min(found, *rivals, key=lambda plan: plan.cost)
+            tried += named_plans(graph, p, layouts=layouts)
+        tried = [replace(one, cost=seconds(one, hardware, layouts)) for one in tried]
+        found = min(tried, key=lambda plan: plan.cost)
     elif model == "paper":
         found = _solved(published(graph, p, layouts, fixed), graph, p)
     elif model == "moved":

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Protocol
 
-from einsummable.graph import Input, flops
-from einsummable.planner.cost import balance, tensor_bytes
+from einsummable.graph import Input, Node, flops
+from einsummable.planner.cost import balance, in_labels, tensor_bytes
+from einsummable.planner.partition import Partition
 from einsummable.planner.plan import Placement, Plan
 
 
@@ -33,7 +35,10 @@ class Tasks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """One node: its name, what it computes, its cut, its kernel calls, the bytes it makes travel."""
+    """One node: its name, what it computes, its cut, its kernel calls, the bytes of it that travel, and why.
+
+    `copied` names what a cut multiplies: inputs that several calls read alike, and partial results.
+    """
 
     id: int
     name: str
@@ -41,6 +46,7 @@ class NodeRow:
     partition: str
     calls: int
     moved: float
+    copied: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +94,11 @@ class Explanation:
             f"  operations    {amount(self.flops)}, the busiest site has {self.balance:.2f} × the mean",
             "",
         ]
-        rows = [(r.name, r.formula, r.partition, str(r.calls), f"{amount(r.moved)}B") for r in self.rows]
-        lines += _table(("node", "formula", "partition", "calls", "moved"), rows, right=(3, 4))
+        head = ("node", "formula", "partition", "calls", "moved", "copied")
+        rows = [
+            (r.name, r.formula, r.partition, str(r.calls), f"{amount(r.moved)}B", r.copied) for r in self.rows
+        ]
+        lines += _table(head, rows, right=(3, 4))
         if self.strategies:
             rows = [(s.name, f"{amount(s.moved)}B", f"{s.balance:.2f}") for s in self.strategies]
             lines += ["", *_table(("strategy", "moved", "balance"), rows, right=(1, 2))]
@@ -115,9 +124,18 @@ def explain(
     """
     graph = plan.graph
     moved: Sequence[float] = predicted(plan) if taskgraph is None else taskgraph.moved_by_node
+    names = [graph.name_of(i) for i in range(len(graph.nodes))]
     rows = tuple(
-        NodeRow(i, graph.name_of(i), str(node), str(cut), 0 if isinstance(node, Input) else cut.blocks, m)
-        for i, (node, cut, m) in enumerate(zip(graph.nodes, plan.partitions, moved, strict=True))
+        NodeRow(
+            id=i,
+            name=names[i],
+            formula=str(node),
+            partition=str(cut),
+            calls=0 if isinstance(node, Input) else cut.blocks,
+            moved=nbytes,
+            copied=_copied(node, cut, names),
+        )
+        for i, (node, cut, nbytes) in enumerate(zip(graph.nodes, plan.partitions, moved, strict=True))
     )
     mine = _strategy(plan.strategy, plan if taskgraph is None else taskgraph)
     return Explanation(
@@ -132,6 +150,17 @@ def explain(
         rows,
         (mine, *(_strategy(name, other) for name, other in (rivals or {}).items())),
     )
+
+
+def _copied(node: Node, cut: Partition, names: Sequence[str]) -> str:
+    """Return what `cut` multiplies, and how often: ``W ×2, partial results ×4``."""
+    times = []
+    for k, j in enumerate(node.inputs):
+        mine = in_labels(node, k)
+        others = [n for label, n in zip(cut.labels, cut.parts, strict=True) if label not in mine]
+        times.append((names[j], prod(others)))
+    times.append(("partial results", prod(cut[label] for label in getattr(node, "aggregated", ()))))
+    return ", ".join(f"{name} ×{n}" for name, n in dict(times).items() if n > 1)
 
 
 def predicted(plan: Plan) -> list[float]:

@@ -215,9 +215,8 @@ class _Timed(_Builder):
     def key(self, i: int) -> tuple:
         """Return what the time of node `i` depends on."""
         node, sources = self.graph.nodes[i], self.graph.nodes[i].inputs
-        product = isinstance(node, Einsummable) and node.is_contraction
         sizes = tuple(self.graph.nodes[j].dtype.itemsize for j in sources)
-        return (self.signatures[i], flops(node), product, node.dtype, sizes)
+        return (self.signatures[i], flops(node), cost.is_product(node), node.dtype, sizes)
 
     def cuts(self, i: int) -> np.ndarray:
         graph, hardware = self.graph, self.hardware

@@ -23,7 +23,7 @@ from math import isqrt
 
 from einsummable.graph import EinGraph, Input, Node
 from einsummable.planner.candidates import divisors
-from einsummable.planner.cost import in_labels, moved_bytes
+from einsummable.planner.cost import in_labels, is_product, moved_bytes
 from einsummable.planner.partition import Partition
 from einsummable.planner.plan import Layout, Plan
 
@@ -169,7 +169,7 @@ def _tensor_parallel(graph: EinGraph, axes: Mapping[_Place, _Place], p: int) -> 
         cuts[i] = _carried(graph, i, cuts, p)
         if cuts[i] and axes[i, next(iter(cuts[i]))] != batch:
             continue
-        column = _column(node) if getattr(node, "is_contraction", False) else None
+        column = _column(node) if is_product(node) else None
         if column is not None:
             cuts[i], found = {column: max(1, min(p, dict(node.space)[column]))}, True
         elif not cuts[i]:

@@ -16,9 +16,9 @@ from math import prod
 import numpy as np
 
 from einsummable import dtypes
-from einsummable.graph import EinGraph, Einsummable, Input, Node, flops
+from einsummable.graph import EinGraph, Input, Node, flops
 from einsummable.planner import candidates, tables
-from einsummable.planner.cost import read_shape
+from einsummable.planner.cost import is_product, read_shape
 from einsummable.planner.hardware import Hardware
 
 #: The extent at which a matrix product reaches half of its speed, in each of its three dimensions.
@@ -45,7 +45,7 @@ def _extents(node: Node) -> np.ndarray:
 
 def _rate(node: Node, block: np.ndarray, hardware: Hardware) -> np.ndarray:
     """Return the operations a second of a kernel call on a block of these extents, by row."""
-    if not (isinstance(node, Einsummable) and node.is_contraction):
+    if not is_product(node):
         return np.full(len(block), hardware.map_flops)
     rate = np.full(len(block), hardware.product_flops(dtypes.accumulator(node.dtype)))
     first, second = (set(labels) for labels in node.labels)
