@@ -14,7 +14,6 @@ from einsummable.planner.hardware import cluster, host
 from einsummable.planner.plan import Plan
 from einsummable.planner.strategies import named_plans
 
-
 NETWORKS = {
     "ffnn": ffnn(8, 512, 4096, 512),
     "multi-head": multi_head(4, 64, 64, 8, 8),
