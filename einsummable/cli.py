@@ -13,13 +13,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 
-from einsummable import __version__, pipeline
+from einsummable import pipeline
 from einsummable.display import picture
 from einsummable.errors import EinsummableError
 from einsummable.models import chain, knn
@@ -47,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="einsummable", description="Write what to compute; see how it is cut; run it on what you have."
     )
-    parser.add_argument("--version", action="version", version=f"einsummable {__version__}")
+    parser.add_argument("--version", action="version", version=f"einsummable {version('einsummable')}")
     commands = parser.add_subparsers(required=True, metavar="command")
     demo = commands.add_parser(
         "demo", help="run the main job here and on an ipyparallel cluster, against numpy"
