@@ -180,7 +180,7 @@ def contraction_path(
     symbol = {label: opt_einsum.get_symbol(i) for i, label in enumerate(extents)}
     terms = ["".join(symbol[label] for label in ls) for ls in labels]
     equation = f"{','.join(terms)}->{''.join(symbol[label] for label in out)}"
-    shapes = [tuple(extents[label] for label in ls) for ls in labels]
+    shapes = [tuple(max(extents[label], 1) for label in ls) for ls in labels]  # of nothing, any order is best
     path, _ = opt_einsum.contract_path(equation, *shapes, shapes=True, optimize=optimize)
     return tuple(tuple(sorted(step)) for step in path)
 

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 
 from einsummable import dtypes
 from einsummable.builder import GraphBuilder, Operand
+from einsummable.contract import Path, contraction_path
 from einsummable.dtypes import ScalarType
 from einsummable.errors import EinsummableError
 from einsummable.graph import Origin, Position
-from einsummable.language.products import Product, Scaled, apply_scale, build, flatten, path, size
+from einsummable.language.products import Product, Scaled, apply_scale, build, flatten, size
 from einsummable.language.terms import (
     Apply,
     Element,
@@ -275,12 +276,12 @@ class Emitter:
         keep = [label for label in factors[n].labels if label not in alone]
         return self._step([factors[n]], self._sorted(keep), place)
 
-    def _steps(self, factors: Sequence[_Factor], out: Sequence[str]) -> list[tuple[int, ...]]:
+    def _steps(self, factors: Sequence[_Factor], out: Sequence[str]) -> Path:
         """Return which factors to multiply in which order: all at once where no order has a smaller loop."""
-        once = [tuple(range(len(factors)))]
+        once = (tuple(range(len(factors))),)
         if len(factors) < 3:
             return once
-        steps = path([set(f.labels) for f in factors], set(out), self.extents)
+        steps = contraction_path([f.labels for f in factors], out, self.extents)
         whole = size(_union(factors), self.extents)
         left = [set(f.labels) for f in factors]
         for step in steps:

@@ -1,8 +1,7 @@
-"""Sums of products: what may be taken out of them, and in which order to contract what is left.
+"""Sums of products: what may be taken out of them.
 
 Contract: works on `Terms` only.  `split_scale` takes factors without labels out of a sum, so that what is
 left is a contraction that a matrix multiplication can do and the factor joins the expression around it.
-`path` is opt_einsum's order of pairwise contractions.
 """
 
 from __future__ import annotations
@@ -91,24 +90,6 @@ def apply_scale(terms: Terms, scale: Product, i: int, place: Place) -> int:
         return build(terms, Product(scale.negative, (i,), scale.under), place)
     factor = build(terms, Product(scale.negative, scale.over, ()), place)
     return build(terms, Product(False, (factor, i), scale.under), place)
-
-
-def path(
-    factors: Sequence[AbstractSet[str]], out: AbstractSet[str], extents: Mapping[str, int]
-) -> list[tuple[int, ...]]:
-    """Return opt_einsum's contraction path of factors with these labels.
-
-    Each step takes the factors of these numbers out of the list and appends what it makes of them.
-    """
-    import opt_einsum  # 30 ms, and only products of three or more need it
-
-    labels = sorted(set().union(*factors))
-    symbol = {label: opt_einsum.get_symbol(n) for n, label in enumerate(labels)}
-    words = ["".join(symbol[label] for label in sorted(f)) for f in factors]
-    equation = f"{','.join(words)}->{''.join(symbol[label] for label in sorted(out))}"
-    shapes = [tuple(max(extents[label], 1) for label in sorted(f)) for f in factors]
-    steps, _ = opt_einsum.contract_path(equation, *shapes, shapes=True, optimize="auto")
-    return [tuple(step) for step in steps]
 
 
 def size(labels: AbstractSet[str] | Sequence[str], extents: Mapping[str, int]) -> int:

@@ -22,6 +22,10 @@ _CROSSED_GAP = 92.0
 _FLOWS = 1200
 
 
+#: In words it is the same as a small one.
+text = lanes.text
+
+
 @dataclass(frozen=True, slots=True)
 class _Column:
     """Where a node is drawn: its gap, its box, and its diamonds (None: it aggregates nothing)."""

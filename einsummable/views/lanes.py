@@ -1,7 +1,6 @@
 """The picture of a TaskGraph: a swim lane a site, time from left to right in steps of dependency.
 
-Kernel calls are filled, aggregations diamonds, moves arrows across lanes as wide as their bytes.  Where there
-are too many tasks, all of a node in a lane are one box with counts.
+Kernel calls are filled, aggregations diamonds, moves arrows across lanes as wide as their bytes.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from einsummable.views import amounts, collapsed, legends
+from einsummable.views import amounts, legends
 from einsummable.views.colours import INK, PAPER, ink_on
 from einsummable.views.drawing import Drawing, Point, shorten, text_width
 
@@ -24,9 +23,7 @@ _STEP, _WIDEST_GAP = 7.0, 130.0
 
 
 def draw(view: dict[str, Any]) -> Drawing:
-    """Draw a view of `taskgraph_view`."""
-    if not view["tasks"]:
-        return collapsed.draw(view)
+    """Draw a view of `taskgraph_view` task by task."""
     tasks = view["tasks"]
     names = {node["id"]: node["name"] for node in view["nodes"]}
     spots, columns, lanes = _place(tasks, names, len(view["lanes"]))

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from einsummable.errors import EinsummableError
-from einsummable.views import charts, eingraphs, joins, lanes, plans, timelines
+from einsummable.views import charts, collapsed, eingraphs, joins, lanes, plans, timelines
 from einsummable.views.drawing import clean
 
 _KINDS: dict[str, ModuleType] = {
@@ -26,6 +26,8 @@ def _module(view: dict[str, Any]) -> ModuleType:
     kind = view.get("kind")
     if kind not in _KINDS:
         raise EinsummableError(f"{kind!r} is no kind of view: {', '.join(_KINDS)}")
+    if kind == "taskgraph" and not view["tasks"]:  # too many to draw each
+        return collapsed
     return _KINDS[kind]
 
 
