@@ -20,7 +20,7 @@ from einsummable.runtime.events import SiteLog
 from einsummable.runtime.executor import blame, locate
 from einsummable.runtime.part import SitePart
 from einsummable.runtime.wire import Order
-from einsummable.taskgraph.tasks import TaskGraph
+from einsummable.taskgraph.tasks import Apply, TaskGraph
 
 _REPORT_SECONDS = 0.25
 #: How long a site that was cut off is given until the cause is known: the end of another site.
@@ -150,11 +150,11 @@ class Drive:
         )
 
     def _place(self, site: int) -> tuple[str, dict]:
-        """Return what `site` works on: what it said last, else the most urgent task it has not ended."""
+        """Return what `site` works on: what it said last, else its most urgent kernel call that is left."""
         task = self._running[site]
         if task < 0:
             ended = {entry[0] for entry in self.logs[site].ran}
-            task = next((i for i in self._parts[site].ids if i not in ended), -1)
-        if task < 0:
-            return "nothing", {}
-        return locate(self._taskgraph, task)
+            left = [i for i in self._parts[site].ids if i not in ended]
+            left.sort(key=lambda i: not isinstance(self._taskgraph.tasks[i], Apply))
+            task = left[0] if left else -1
+        return locate(self._taskgraph, task) if task >= 0 else ("nothing", {})
