@@ -455,7 +455,7 @@ def check_inputs(graph: EinGraph, arrays: Mapping[str, object]) -> None:
     if problems:
         (kind, message, _), *others = problems
         spans = tuple(node.origin.span for *_, node in problems if node.origin.span)
-        notes = (*(text for _, text, _ in others), "compile the program again for arrays of another kind")
+        notes = (*(text for _, text, _ in others), "give such an array, or compile the program again")
         raise kind(message, text=graph.text, spans=spans, notes=notes)
 
 

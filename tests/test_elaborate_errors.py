@@ -67,6 +67,7 @@ WRONG = {
     "unknown-tensor": "Query[i] = x[i]\nR[i] = Qery[i] + x[i]",
     "unknown-tensors": "R[i] = Key[i] + Vales[i] + Key[i]",
     "unknown-scalar": "R[i] = lrr * x[i]",
+    "label-that-is-only-a-value": "extent k = 4\nR = k*k",
     "unknown-function": "R[i] = sofmax[i](x[i])",
     "unknown-function-of-tensor": "R[i] = A(i, 0)",
     "macro-without-arguments": "R[i] = softmax[i]",

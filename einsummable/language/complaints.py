@@ -146,9 +146,9 @@ def _no_operator(text: str, token: Token, at: Span) -> ParseError:
         span = Span(word.start(1), word.end(1))
         return _error(f"the language has no word {word[1]!r}", text, span, notes=(_WORD_HINTS[word[1]],))
     elif word and token.type != "LPAR":
-        notes = (f"if {word[1]} is a function, write {word[1]}{word[2] or ''}(…)",)
+        notes = (f"write * for a product; if {word[1]} is a function, {word[1]}{word[2] or ''}(…)",)
     else:
-        notes = ()
+        notes = ("write * for a product",)
     return _error(f"an operator is missing before {str(token)!r}", text, at, notes=notes)
 
 

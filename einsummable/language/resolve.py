@@ -159,7 +159,9 @@ class Resolver:
         term, kinds = self.terms[exponent], [dtypes.kind(self.terms.types[i].dtype) for i in (base, exponent)]
         if isinstance(term, Apply) and term.fn == "neg" and set(kinds) <= set("bi"):
             notes = ("write f64(x)**-1, or 1/x",)
-            raise self.error(DtypeError, "a whole number to a negative power is none", place, notes)
+            raise self.error(
+                DtypeError, "a whole number to a negative power is no whole number", place, notes
+            )
         return self.terms.apply("pow", (base, exponent), place)
 
     def _aggregate(self, expr: syntax.Aggregate, scope: Scope, place: Place) -> int:
@@ -216,6 +218,8 @@ class Resolver:
         if name in self.world.scalars:
             return self.terms.scalar(name, self._param(name, place), place)
         notes = nearest(name, {*scope.labels, *self.world.tensors, *self.world.scalars, *scope.params})
+        if name in self.world.fixed:
+            notes = (f"a label is a value where the line has it as an index, or aggregates: sum[{name}] …",)
         raise self.error(UnknownNameError, f"nothing defines {name!r}", place, notes)
 
     def _param(self, name: str, place: Place) -> ScalarType:
