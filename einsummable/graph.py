@@ -407,8 +407,8 @@ def read_params(graph: EinGraph, values: Mapping[str, object]) -> dict[str, np.g
             message = f"the scalar {name!r} is {value}, but the dimension it indexes has extent {limit}"
             raise ShapeError(message, **place)
         if isinstance(limit, np.dtype) and not dtypes.fits(value, limit):
-            error = dtypes.no_fit(value, limit)
-            raise DtypeError(f"the scalar {name!r} is too large: {error.message}", notes=error.notes, **place)
+            message = f"the scalar {name!r} is {value}, which does not fit {dtypes.name(limit)}"
+            raise DtypeError(message, notes=dtypes.no_fit(value, limit).notes, **place)
     return read
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import data_for, graphs, partitions, random_array
 
+import einsummable as ein
 from einsummable import dtypes
 from einsummable.builder import GraphBuilder
 from einsummable.dtypes import BF16, BOOL, C64, C128, F16, F32, F64, I32, I64
@@ -321,3 +322,18 @@ def test_boxes():
     assert whole((2, 3)) == ((0, 2), (0, 3))
     assert box_shape(((1, 4), (2, 2))) == (3, 0)
     assert [list(product(*map(range, box_shape(whole(()))))), whole(())] == [[()], ()]
+
+
+@pytest.mark.parametrize("value", [300, -1])
+def test_a_scalar_must_fit_the_integers_it_meets(value):
+    net = ein.compile("Z[i] = x[i] * n", x=np.ones(2, "u1"), n=3, sites=1)
+    assert net.run(n=255)["Z"].tolist() == [255, 255]
+    with pytest.raises(DtypeError, match=rf"the scalar 'n' is {value}, which does not fit uint8\n1 \| Z"):
+        net.run(n=value)
+
+
+def test_all_arrays_that_do_not_fit_are_shown():
+    net = ein.compile("Z[i] = x[i] * y[i]", x=(2,), y=(2,), sites=1)
+    message = r"x has shape \(3,\), .* \(2,\)\n1 \| .*\n  \| +\^ +\^\nnote: y is f64, .* for f32\nnote: give"
+    with pytest.raises(ShapeError, match=message):
+        net.run(x=np.ones(3, "f4"), y=np.ones(2))
