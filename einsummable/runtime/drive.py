@@ -20,7 +20,7 @@ from einsummable.runtime.events import SiteLog
 from einsummable.runtime.executor import blame, locate
 from einsummable.runtime.part import SitePart
 from einsummable.runtime.wire import Order
-from einsummable.taskgraph.tasks import Apply, TaskGraph
+from einsummable.taskgraph.tasks import Apply, Fused, TaskGraph
 
 _REPORT_SECONDS = 0.25
 #: How long a site that was cut off is given until the cause is known: the end of another site.
@@ -155,6 +155,6 @@ class Drive:
         if task < 0:
             ended = {entry[0] for entry in self.logs[site].ran}
             left = [i for i in self._parts[site].ids if i not in ended]
-            left.sort(key=lambda i: not isinstance(self._taskgraph.tasks[i], Apply))
+            left.sort(key=lambda i: not isinstance(self._taskgraph.tasks[i], Apply | Fused))
             task = left[0] if left else -1
         return locate(self._taskgraph, task) if task >= 0 else ("nothing", {})

@@ -20,7 +20,19 @@ from einsummable import dtypes
 from einsummable.errors import PlanError
 from einsummable.graph import Einsummable, box_shape, flops
 from einsummable.planner.hardware import Hardware
-from einsummable.taskgraph.tasks import Aggregate, Apply, Assemble, Move, Read, Slice, Task, TaskGraph, nbytes
+from einsummable.taskgraph.tasks import (
+    Aggregate,
+    Apply,
+    Assemble,
+    Fused,
+    Move,
+    Read,
+    Slice,
+    Task,
+    TaskGraph,
+    calls,
+    nbytes,
+)
 
 
 @dataclass(frozen=True)
@@ -140,7 +152,7 @@ def _seconds(taskgraph: TaskGraph, hardware: Hardware, task: Task) -> float:
             return 0.0  # views
         case Move():
             return hardware.link(taskgraph.tasks[task.inputs[0]].site, task.site).seconds(nbytes(task))
-        case Apply():
+        case Apply() | Fused():
             return hardware.overhead + _kernel_seconds(taskgraph, hardware, task)
         case Assemble():
             return hardware.overhead + 2 * nbytes(task) / hardware.memory_bandwidth
@@ -150,14 +162,17 @@ def _seconds(taskgraph: TaskGraph, hardware: Hardware, task: Task) -> float:
             return hardware.overhead + max(touched / hardware.memory_bandwidth, work / hardware.map_flops)
 
 
-def _kernel_seconds(taskgraph: TaskGraph, hardware: Hardware, task: Apply) -> float:
-    node = taskgraph.graph.nodes[task.origin]
-    whole = prod(n for _, n in node.space)
-    work = flops(node) * prod(box_shape(task.ranges)) / whole if whole else 0.0
-    product = isinstance(node, Einsummable) and node.is_contraction
+def _kernel_seconds(taskgraph: TaskGraph, hardware: Hardware, task: Apply | Fused) -> float:
+    seconds = 0.0
+    for origin, ranges in calls(task):
+        node = taskgraph.graph.nodes[origin]
+        whole = prod(n for _, n in node.space)
+        work = flops(node) * prod(box_shape(ranges)) / whole if whole else 0.0
+        product = isinstance(node, Einsummable) and node.is_contraction
+        rate = hardware.product_flops(dtypes.accumulator(node.dtype)) if product else hardware.map_flops
+        seconds += work / rate
     touched = nbytes(task) + sum(nbytes(taskgraph.tasks[j]) for j in task.inputs)
-    rate = hardware.product_flops(dtypes.accumulator(node.dtype)) if product else hardware.map_flops
-    return max(work / rate, touched / hardware.memory_bandwidth)
+    return max(seconds, touched / hardware.memory_bandwidth)
 
 
 class _Run:

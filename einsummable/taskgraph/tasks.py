@@ -3,11 +3,12 @@
 Contract: tasks stand in topological order, ids are indices, a task's inputs have smaller ids.  Every task
 makes one block, a dense array, on its `site`; all but `Move` read only blocks of their own site, and a `Move`
 copies one whole block to its site.  Nothing else crosses sites.  `origin` is the id of the graph node a task
-belongs to.
+belongs to: of several, the last.
 
 ========== ==========================================================================================
 Read       take a box of an input (of the driver's array, or of a distributed tensor's block there)
 Apply      one kernel call: a graph node on some ranges of its iteration space
+Fused      kernel calls of several nodes, of which only the last one's block is made whole (see `fuse`)
 Slice      a box of a block, in the block's own coordinates; a view
 Move       the block of another site
 Assemble   a block put together from boxes of others
@@ -52,6 +53,30 @@ class Apply:
     site: int
     inputs: tuple[int, ...]
     ranges: Box
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    origin: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One kernel call of a `Fused` task: graph node `origin` on `ranges`.
+
+    Below the number of the task's inputs, `reads` name these, from there on the results of earlier steps.
+    """
+
+    origin: int
+    ranges: Box
+    reads: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """Kernel calls in one task.  The blocks of all steps but the last are nobody else's."""
+
+    site: int
+    inputs: tuple[int, ...]
+    steps: tuple[Step, ...]
     shape: tuple[int, ...]
     dtype: np.dtype
     origin: int
@@ -104,7 +129,18 @@ class Aggregate:
     origin: int
 
 
-Task = register_union(Read | Apply | Slice | Move | Assemble | Aggregate)
+Task = register_union(Read | Apply | Fused | Slice | Move | Assemble | Aggregate)
+
+
+def calls(task: Task) -> tuple[tuple[int, Box], ...]:
+    """Return the kernel calls that `task` makes: graph node and ranges of each."""
+    match task:
+        case Apply():
+            return ((task.origin, task.ranges),)
+        case Fused():
+            return tuple((step.origin, step.ranges) for step in task.steps)
+        case _:
+            return ()
 
 
 def nbytes(task: Task) -> int:
@@ -159,9 +195,9 @@ class TaskGraph:
         """The scalar operations of the kernel calls of each site."""
         work = [0.0] * self.sites
         for task in self.tasks:
-            if isinstance(task, Apply):
-                node = self.graph.nodes[task.origin]
-                share = prod(box_shape(task.ranges)) / max(prod(n for _, n in node.space), 1)
+            for origin, ranges in calls(task):
+                node = self.graph.nodes[origin]
+                share = prod(box_shape(ranges)) / max(prod(n for _, n in node.space), 1)
                 work[task.site] += flops(node) * share
         return tuple(work)
 
@@ -188,9 +224,9 @@ def _describe(taskgraph: TaskGraph, task: Task) -> str:
         case Read():
             return f"read {task.name}{_ranges(task.box)}"
         case Apply():
-            names = (label for label, _ in taskgraph.graph.nodes[task.origin].space)
-            cuts = ",".join(f"{n}={a}:{b}" for n, (a, b) in zip(names, task.ranges, strict=True))
-            return f"apply %{task.origin} {cuts}"
+            return f"apply {_call(taskgraph, task.origin, task.ranges)}"
+        case Fused():
+            return "fused " + ", ".join(_call(taskgraph, *call) for call in calls(task))
         case Slice():
             return f"slice {_ranges(task.box)}"
         case Move():
@@ -199,6 +235,11 @@ def _describe(taskgraph: TaskGraph, task: Task) -> str:
             return "assemble"
         case Aggregate():
             return f"aggregate {task.aggregate}"
+
+
+def _call(taskgraph: TaskGraph, origin: int, ranges: Box) -> str:
+    names = (label for label, _ in taskgraph.graph.nodes[origin].space)
+    return f"%{origin} " + ",".join(f"{n}={a}:{b}" for n, (a, b) in zip(names, ranges, strict=True))
 
 
 def _ranges(box: Box) -> str:
@@ -219,7 +260,10 @@ def check(taskgraph: TaskGraph) -> None:
         sources = [taskgraph.tasks[j] for j in task.inputs]
         _check_sites(where, task, sources)
         _check_kind(where, taskgraph, task, sources)
-        _check_shape(where, taskgraph, task, sources)
+        if isinstance(task, Fused):
+            _check_steps(where, taskgraph, task, sources)
+        else:
+            _check_shape(where, taskgraph, task, sources)
     _check_moves(taskgraph)
     for out in taskgraph.outputs:
         boxes = [box for _, box in out.blocks]
@@ -261,9 +305,32 @@ def _check_kind(where: str, taskgraph: TaskGraph, task: Task, sources: list[Task
             raise TaskError(f"{where}: a slice has one input")
         case Assemble() if len(sources) != len(task.places):
             raise TaskError(f"{where} has {len(sources)} pieces for {len(task.places)} places")
-    odd = [] if isinstance(task, Apply) else [s.dtype for s in sources if s.dtype != task.dtype]
+    odd = [] if isinstance(task, Apply | Fused) else [s.dtype for s in sources if s.dtype != task.dtype]
     if odd:
         raise TaskError(f"{where} is {task.dtype}, it reads {odd[0]}")
+
+
+def _check_steps(where: str, taskgraph: TaskGraph, task: Fused, sources: list[Task]) -> None:
+    shapes, made = [s.shape for s in sources], task.dtype
+    if not task.steps or task.steps[-1].origin != task.origin:
+        raise TaskError(f"{where} does not end in a kernel call of its own node")
+    for s, step in enumerate(task.steps):
+        if not 0 <= step.origin < len(taskgraph.graph.nodes):
+            raise TaskError(f"{where}: its step {s} belongs to %{step.origin}, which does not exist")
+        node = taskgraph.graph.nodes[step.origin]
+        if isinstance(node, eingraph.Input) or len(step.reads) != len(node.inputs):
+            raise TaskError(f"{where}: its step {s} is no kernel call of %{step.origin}")
+        for k, j in enumerate(step.reads):
+            if not 0 <= j < len(shapes):
+                raise TaskError(f"{where}: its step {s} reads {j}, which does not come before it")
+            if shapes[j] != box_shape(node.in_box(k, step.ranges)):
+                raise TaskError(
+                    f"{where}: input {k} of step {s} has shape {shapes[j]}, not what it reads"
+                )
+        shapes.append(box_shape(node.out_box(step.ranges)))
+        made = node.dtype
+    if (shapes[-1], made) != (task.shape, task.dtype):
+        raise TaskError(f"{where} has shape {task.shape}, what it makes has {shapes[-1]}")
 
 
 def _check_shape(where: str, taskgraph: TaskGraph, task: Task, sources: list[Task]) -> None:
@@ -365,6 +432,13 @@ def _evaluate_task(
             return np.asarray(arrays[task.name])[_index(task.box)]
         case Apply():
             return eingraph.evaluate_node(graph, graph.nodes[task.origin], task.ranges, args, scalars)
+        case Fused():
+            values = list(args)
+            for step in task.steps:
+                reads = [values[j] for j in step.reads]
+                node = graph.nodes[step.origin]
+                values.append(eingraph.evaluate_node(graph, node, step.ranges, reads, scalars))
+            return values[-1]
         case Slice():
             return args[0][_index(task.box)]
         case Move():

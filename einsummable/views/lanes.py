@@ -120,7 +120,7 @@ def _mean(values: list[float]) -> float:
 
 def _width(task: dict[str, Any], name: str) -> float:
     match task["type"]:
-        case "Apply" | "Read":
+        case "Apply" | "Fused" | "Read":
             return text_width(shorten(name, _WIDEST_NAME, _SIZE), _SIZE) + 12
         case "Aggregate":
             return 20.0
@@ -212,7 +212,7 @@ def _draw_task(d: Drawing, task: dict[str, Any], name: str, spot: _Spot, colour:
     x, y, half = spot.x, spot.y, spot.width / 2
     with d.group(title, task=task["id"], node=task["node"], site=task["site"]):
         match task["type"]:
-            case "Apply":
+            case "Apply" | "Fused":
                 d.rect(
                     x - half, y - 9, spot.width, 18, radius=4, fill=colour, stroke=INK, stroke_opacity=0.45
                 )
@@ -241,6 +241,7 @@ def draw_diamond(d: Drawing, x: float, y: float, colour: str) -> None:
 _NAMES = {
     "Read": "part of an input",
     "Apply": "kernel call",
+    "Fused": "kernel calls of several nodes, of which the last is named",
     "Aggregate": "aggregation",
     "Move": "move, as wide as its bytes",
     "Slice": "piece of a block",
@@ -255,7 +256,7 @@ def _key(kind: str) -> Drawing:
         draw_arrow(d, (0, 9), (30, 9), 4, grey)
         x = 36.0
     else:
-        width = 26.0 if kind in ("Apply", "Read") else 20.0
+        width = 26.0 if kind in ("Apply", "Fused", "Read") else 20.0
         task = {"type": kind, "text": "", "shape": [], "bytes": 0, "site": None, "id": None, "node": None}
         _draw_task(d, task, "", _Spot(width / 2, 9, width), grey)
         x = width + 6

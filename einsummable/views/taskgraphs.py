@@ -1,8 +1,8 @@
 """A TaskGraph as data: every task where there are few, counts by node and lane always.
 
 Contract: a lane is a site, or above `LANES` sites a run of sites.  ``cells`` count the tasks of a node in a
-lane, ``flows`` the moves between two lanes: of the tensor that ``node`` makes, to the node ``target`` that
-reads it (the same node where partial results travel).
+lane (of fused calls each for its node), ``flows`` the moves between two lanes: of the tensor that ``node``
+makes, to the node ``target`` that reads it (the same node where partial results travel).
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from einsummable.taskgraph.tasks import (
     Aggregate,
     Apply,
     Assemble,
+    Fused,
     Move,
     Read,
     Slice,
     Task,
     TaskGraph,
+    calls,
     nbytes,
 )
 from einsummable.views import amounts, naming
@@ -45,7 +47,7 @@ def taskgraph_view(
     lanes = lanes_of(taskgraph.sites)
     lane_of = {site: k for k, members in enumerate(lanes) for site in members}
     graph = taskgraph.graph
-    used = sorted({task.origin for task in taskgraph.tasks})
+    used = sorted({i for task in taskgraph.tasks for i in (task.origin, *(o for o, _ in calls(task)))})
     view = {
         "kind": "taskgraph",
         "sites": taskgraph.sites,
@@ -99,9 +101,9 @@ def describe(taskgraph: TaskGraph, i: int) -> str:
         case Read():
             return f"read {task.name}[{_box(task.box)}]"
         case Apply():
-            labels = naming.space_labels(graph, task.origin)
-            ranges = ", ".join(f"{n} {a}:{b}" for n, (a, b) in zip(labels, task.ranges, strict=True))
-            return f"{name} = {naming.formula(graph, task.origin)}" + (f" on {ranges}" if ranges else "")
+            return _call(taskgraph, task.origin, task.ranges)
+        case Fused():
+            return "\n".join(_call(taskgraph, *call) for call in calls(task))
         case Slice():
             return f"[{_box(task.box)}] of a block of {name}"
         case Move():
@@ -113,6 +115,12 @@ def describe(taskgraph: TaskGraph, i: int) -> str:
             return f"{task.aggregate} of {len(task.inputs)} partial results of {name}"
 
 
+def _call(taskgraph: TaskGraph, origin: int, ranges: Sequence[tuple[int, int]]) -> str:
+    graph, labels = taskgraph.graph, naming.space_labels(taskgraph.graph, origin)
+    where = ", ".join(f"{n} {a}:{b}" for n, (a, b) in zip(labels, ranges, strict=True))
+    return f"{graph.name_of(origin)} = {naming.formula(graph, origin)}" + (f" on {where}" if where else "")
+
+
 def _box(box: Sequence[tuple[int, int]]) -> str:
     return ", ".join(f"{a}:{b}" for a, b in box)
 
@@ -120,7 +128,11 @@ def _box(box: Sequence[tuple[int, int]]) -> str:
 def _cells(taskgraph: TaskGraph, lane_of: dict[int, int]) -> list[dict[str, Any]]:
     counts: dict[tuple[int, int], Counter[str]] = defaultdict(Counter)
     for task in taskgraph.tasks:
-        counts[task.origin, lane_of[task.site]][type(task).__name__] += 1
+        if isinstance(task, Fused):
+            for origin, _ in calls(task):
+                counts[origin, lane_of[task.site]]["Apply"] += 1
+        else:
+            counts[task.origin, lane_of[task.site]][type(task).__name__] += 1
     return [{"node": node, "lane": lane, "tasks": dict(counts[node, lane])} for node, lane in sorted(counts)]
 
 
@@ -134,7 +146,7 @@ def _reader(taskgraph: TaskGraph, move: int) -> int:
     at = move
     while taskgraph.consumers[at]:
         at = taskgraph.consumers[at][0]
-        if isinstance(taskgraph.tasks[at], Apply | Aggregate):
+        if isinstance(taskgraph.tasks[at], Apply | Fused | Aggregate):
             break
     return taskgraph.tasks[at].origin
 
@@ -156,7 +168,7 @@ def _flows(taskgraph: TaskGraph, lane_of: dict[int, int]) -> list[dict[str, Any]
 def _caption(taskgraph: TaskGraph) -> str:
     kinds: Counter[type[Task]] = Counter(map(type, taskgraph.tasks))
     words = f"{amounts.many(len(taskgraph.tasks), 'task')} on {amounts.many(taskgraph.sites, 'site')}: "
-    words += amounts.many(kinds[Apply], "kernel call")
+    words += amounts.many(sum(len(calls(task)) for task in taskgraph.tasks), "kernel call")
     words += f", {amounts.many(kinds[Aggregate], 'aggregation')}" if kinds[Aggregate] else ""
     if not kinds[Move]:
         return words + "; nothing moves"

@@ -12,7 +12,7 @@ from math import floor, log10
 from typing import Any
 
 from einsummable.runtime.events import RunRecord
-from einsummable.taskgraph.tasks import Aggregate, Apply
+from einsummable.taskgraph.tasks import Aggregate, Apply, Fused
 from einsummable.views import amounts, legends
 from einsummable.views.colours import CATEGORIES, INK, ink_on
 from einsummable.views.drawing import Drawing, text_width
@@ -37,7 +37,7 @@ def timeline_view(record: RunRecord, *, hosts: Sequence[int] | None = None) -> d
             "site": e.site,
             "node": tasks[e.task].origin,
             "type": type(tasks[e.task]).__name__,
-            "computes": isinstance(tasks[e.task], Apply | Aggregate),
+            "computes": isinstance(tasks[e.task], Apply | Fused | Aggregate),
             "start": e.started,
             "stop": e.ended,
         }
