@@ -215,6 +215,16 @@ def test_a_tensor_comes_back_as_it_was_put(cluster, array):
     assert fetched.flags.writeable
 
 
+def test_numpy_fetches_a_tensor(cluster):
+    array = np.arange(12.0).reshape(3, 4)
+    tensor = cluster.put(array)
+    np.testing.assert_array_equal(np.asarray(tensor), array)
+    assert np.asarray(tensor, np.float32).dtype == np.float32
+    assert np.add(tensor, 1).sum() == 78
+    with pytest.raises(ValueError, match="always copied"):
+        np.array(tensor, copy=False)
+
+
 def test_a_tensor_is_cut_evenly_or_as_one_says(cluster):
     assert cluster.put(np.zeros((4, 10))).layout == Layout((1, 3), (0, 1, 2))
     assert cluster.put(np.zeros((2, 1))).layout == Layout((2, 1), (0, 1))

@@ -96,7 +96,7 @@ def calls_of_block(node: Node, partition: Partition) -> list[int]:
     return [call // each for call in range(partition.blocks)]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Placement:
     """Sites for all kernel calls and blocks of a plan (see the module's contract).
 
@@ -115,6 +115,14 @@ class Placement:
     calls: tuple[tuple[int, ...], ...]
     homes: tuple[tuple[int, ...], ...]
     scatter: tuple[tuple[int, ...], ...] = ()
+
+    def __str__(self) -> str:
+        lines = [f"placement on {self.sites} sites"]
+        for i, (calls, homes) in enumerate(zip(self.calls, self.homes, strict=True)):
+            lines.append(f"%{i}: calls on {_few(calls)}; blocks on {_few(homes)}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
 
     def held_parts(self, plan: Plan, i: int) -> tuple[int, ...]:
         """Return how many parts each dimension of node `i` is held in: those that `homes` are for."""
@@ -148,6 +156,11 @@ class Placement:
         )
         if not fits or not isinstance(node, Einsummable):
             raise PlanError(f"%{i} in blocks {coarser} cannot be scattered into {finer}")
+
+
+def _few(sites: tuple[int, ...]) -> str:
+    shown = ",".join(map(str, sites[:16]))
+    return shown + (f" … ({len(sites)} in all)" if len(sites) > 16 else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ class EventReader:
         return new
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunRecord:
     """One run, as it went.
 
@@ -184,6 +184,8 @@ class RunRecord:
             share = self.busy(log.site) / self.wall if self.wall else 0.0
             lines.append(f"site {log.site}: {len(log.ran)} tasks, busy {share:.0%}")
         return "\n".join(lines + ([f"error: {self.error}"] if self.error else []))
+
+    __repr__ = __str__
 
 
 def simulated(simulation: Simulation) -> RunRecord:

@@ -88,6 +88,12 @@ class DistributedTensor:
             whole[_index(box)] = found[number].view(self.dtype).reshape(box_shape(box))
         return whole
 
+    def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
+        """Return the fetched tensor: what ``numpy.asarray`` calls."""
+        if copy is False:
+            raise ValueError("a tensor on engines is always copied when it is fetched")
+        return self.fetch().astype(dtype or self.dtype, copy=False)
+
     def free(self) -> None:
         """Drop the blocks now."""
         self._drop()
@@ -98,9 +104,10 @@ class DistributedTensor:
             return f"<DistributedTensor [{shape}] {dtypes.name(self.dtype)}, freed>"
         sites = sorted(set(self.layout.sites))
         parts = "×".join(map(str, self.layout.parts)) or "1"
+        plural = "s" if len(self.layout.sites) != 1 else ""
         where = ", ".join(map(str, sites))
         return (
-            f"<DistributedTensor [{shape}] {dtypes.name(self.dtype)}, {parts} blocks on "
+            f"<DistributedTensor [{shape}] {dtypes.name(self.dtype)}, {parts} block{plural} on "
             f"site{'s' if len(sites) != 1 else ''} {where}>"
         )
 
