@@ -1,0 +1,156 @@
+"""LLaMA: a decoder for text (Touvron et al., 2023), written in the language layer by layer.
+
+Contract: `text(config)` is the whole program from embedded tokens to the scores of the next one, with an
+`input` line for every tensor, so that it can be planned without data.  Heads and pairs are dimensions of the
+weights: ``WQ0[m,g,n,p,r]`` has for query head n of group g, which shares one head of keys and values, the
+pairs p of coordinates r that the rotary embedding (Su et al., 2021) turns by an angle that grows with the
+position.  A turn is a product with a 2×2 matrix whose entries are made from labels.
+
+>>> print(text(Config(layers=0, dim=8, heads=2, hidden=16, seq=4, vocab=10)).splitlines()[-2])
+scores[b,v] = rmsnorm[m](last[b,m]) * norm[m] * head[m,v]
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from einsummable import dtypes
+from einsummable.errors import ShapeError
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The sizes of a model and of what it reads.
+
+    Attributes
+    ----------
+    layers, dim, hidden, heads, kv_heads, vocab
+        Of the model; `kv_heads` heads of keys and values are shared by equal groups of the `heads` of queries
+        (0: each has its own).
+    seq, batch
+        How many tokens it reads at once, of how many texts.
+    theta
+        The base of the rotary embedding's wavelengths.
+    dtype
+        Of weights and activations, a name of the language.
+    """
+
+    layers: int = 32
+    dim: int = 4096
+    hidden: int = 11008
+    heads: int = 32
+    kv_heads: int = 0
+    vocab: int = 32000
+    seq: int = 4096
+    batch: int = 1
+    theta: float = 10000.0
+    dtype: str = "f32"
+
+    @property
+    def groups(self) -> int:
+        """How many heads of keys and values there are."""
+        return self.kv_heads or self.heads
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs of coordinates a head has."""
+        return self.dim // self.heads // 2
+
+    def check(self) -> None:
+        """Raise `ShapeError` unless heads and pairs come out even."""
+        if self.dim % (2 * self.heads):
+            raise ShapeError(f"{self.heads} heads of dim {self.dim} have no pairs of coordinates")
+        if self.heads % self.groups:
+            raise ShapeError(f"{self.heads} heads cannot share {self.groups} heads of keys and values evenly")
+
+
+#: The model with 6.7 billion weights, reading 4,096 tokens.
+LLAMA_7B = Config()
+
+_TURN = """\
+# by how much a pair of coordinates is turned at every position, as 2×2 matrices
+extent t = {seq}; extent p = {pairs}; extent r = 2; extent s = 2
+angle[t,p]    = t * exp(-p * {wavelength!r})
+turn[t,p,r,s] = {dtype}(where(r == s, cos(angle[t,p]), where(r < s, sin(angle[t,p]), -sin(angle[t,p]))))
+"""
+
+_LAYER = """\
+# layer {n}: attention
+A{n}[b,t,m]       = rmsnorm[m](X{n}[b,t,m]) * norm_a{n}[m]
+Q{n}[b,t,g,n,p,s] = (A{n}[b,t,m] * WQ{n}[m,g,n,p,r]) * turn[t,p,r,s]
+K{n}[b,t,g,p,s]   = (A{n}[b,t,m] * WK{n}[m,g,p,r]) * turn[t,p,r,s]
+V{n}[b,t,g,p,r]   = A{n}[b,t,m] * WV{n}[m,g,p,r]
+S{n}[b,g,n,q,k]   = where(k <= q, sum[p,r] Q{n}[b,q,g,n,p,r] * K{n}[b,k,g,p,r] * {scale!r}, -inf)
+P{n}[b,g,n,q,k]   = softmax[k](S{n}[b,g,n,q,k])
+O{n}[b,q,g,n,p,r] = P{n}[b,g,n,q,k] * V{n}[b,k,g,p,r]
+Y{n}[b,t,m]       = X{n}[b,t,m] + O{n}[b,t,g,n,p,r] * WO{n}[g,n,p,r,m]
+# layer {n}: feed-forward
+F{n}[b,t,m]       = rmsnorm[m](Y{n}[b,t,m]) * norm_f{n}[m]
+H{n}[b,t,h]       = silu(sum[m] F{n}[b,t,m] * W1{n}[m,h]) * (sum[m] F{n}[b,t,m] * W3{n}[m,h])
+X{after}[b,t,m]       = Y{n}[b,t,m] + H{n}[b,t,h] * W2{n}[h,m]
+"""
+
+_END = """\
+# the scores of the token that comes next
+last[b,m]   = X{layers}[b,{last},m]
+scores[b,v] = rmsnorm[m](last[b,m]) * norm[m] * head[m,v]
+output scores
+"""
+
+
+def shapes(config: Config) -> dict[str, tuple[tuple[str, int], ...]]:
+    """Return the labels and extents of every input, by name."""
+    config.check()
+    m, h = ("m", config.dim), ("h", config.hidden)
+    group, each = ("g", config.groups), ("n", config.heads // config.groups)
+    pair = (("p", config.pairs), ("r", 2))
+    found = {"X0": (("b", config.batch), ("t", config.seq), m)}
+    for n in range(config.layers):
+        found |= {
+            f"norm_a{n}": (m,),
+            f"WQ{n}": (m, group, each, *pair),
+            f"WK{n}": (m, group, *pair),
+            f"WV{n}": (m, group, *pair),
+            f"WO{n}": (group, each, *pair, m),
+            f"norm_f{n}": (m,),
+            f"W1{n}": (m, h),
+            f"W3{n}": (m, h),
+            f"W2{n}": (h, m),
+        }
+    return found | {"norm": (m,), "head": (m, ("v", config.vocab))}
+
+
+def text(config: Config = LLAMA_7B) -> str:
+    """Return the program for `config`.
+
+    Raises
+    ------
+    ShapeError
+        The heads do not come out even.
+    """
+    lines = []
+    for name, labels in shapes(config).items():
+        extents = ", ".join(f"{label}={extent}" for label, extent in labels)
+        lines.append(f"input {name}[{extents}] {config.dtype}\n")
+    if config.layers:
+        wavelength = float(np.log(config.theta) / config.pairs)
+        lines.append(
+            _TURN.format(seq=config.seq, pairs=config.pairs, wavelength=wavelength, dtype=config.dtype)
+        )
+    scale = float(1 / np.sqrt(2 * config.pairs))
+    lines += [_LAYER.format(n=n, after=n + 1, scale=scale) for n in range(config.layers)]
+    return "".join([*lines, _END.format(layers=config.layers, last=config.seq - 1)])
+
+
+def inputs(config: Config, seed: int = 0) -> dict[str, np.ndarray]:
+    """Return random inputs for `config`: normally distributed, weights scaled by their rows."""
+    rng = np.random.default_rng(seed)
+    found = {}
+    for name, labels in shapes(config).items():
+        shape = tuple(extent for _, extent in labels)
+        rows = {"WO": np.prod(shape[:-1])}.get(name[:2], shape[0])
+        scale = 1.0 if name == "X0" or name.startswith("norm") else float(rows) ** -0.5
+        found[name] = (scale * rng.standard_normal(shape)).astype(dtypes.parse(config.dtype))
+    return found
