@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from einsummable import graph
+from einsummable.evaluate import evaluate
 from einsummable.language.elaborate import InputSpec, elaborate
 from einsummable.language.parser import parse
 
@@ -28,7 +29,7 @@ def value(text, scalars=SCALARS, **arrays):
     """Return what the last line of `text` makes."""
     made = built(text, scalars, **arrays)
     data = {name: np.asarray((ARRAYS | arrays)[name]) for name in made.inputs}
-    return graph.evaluate(made, data, scalars)[made.outputs[-1][0]]
+    return evaluate(made, data, scalars)[made.outputs[-1][0]]
 
 
 def softmax(s):
@@ -230,7 +231,7 @@ def test_attention_with_numpy():
     )
     s = np.where(np.tril(np.ones((5, 5), bool)), q @ k.swapaxes(-1, -2) / np.sqrt(2), -np.inf)
     expected = (softmax(s) @ v).transpose(0, 2, 1, 3).reshape(2, 5, 8)
-    np.testing.assert_allclose(graph.evaluate(made, arrays)["O"], expected, rtol=1e-12)
+    np.testing.assert_allclose(evaluate(made, arrays)["O"], expected, rtol=1e-12)
 
 
 def test_nearest_neighbours_with_numpy():
@@ -238,7 +239,7 @@ def test_nearest_neighbours_with_numpy():
     arrays = {"X": draw.normal(size=(5, 3)), "T": draw.normal(size=(6, 3)), "y": np.arange(6)}
     made = elaborate(parse(NEAREST), {n: InputSpec(a.shape, a.dtype) for n, a in arrays.items()})
     distance = ((arrays["X"][:, None] - arrays["T"]) ** 2).sum(-1)
-    np.testing.assert_array_equal(graph.evaluate(made, arrays)["pred"], distance.argmin(1))
+    np.testing.assert_array_equal(evaluate(made, arrays)["pred"], distance.argmin(1))
 
 
 @pytest.mark.parametrize(
@@ -311,7 +312,7 @@ def test_scalars_are_read_when_the_program_runs():
     made = built("R[i] = lr*x[i] + A[i,@n]")
     assert {p.name: str(p.type) for p in made.params} == {"lr": "weak f", "n": "weak i"}
     data = {"x": x, "A": A}
-    np.testing.assert_allclose(graph.evaluate(made, data, {"lr": 3, "n": 1})["R"], 3 * x + A[:, 1])
+    np.testing.assert_allclose(evaluate(made, data, {"lr": 3, "n": 1})["R"], 3 * x + A[:, 1])
 
 
 def test_what_a_program_does_not_read_is_not_there():

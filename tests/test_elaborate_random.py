@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from einsummable import graph
+from einsummable.evaluate import evaluate
 from einsummable.language import syntax
 from einsummable.language.elaborate import InputSpec, elaborate
 from einsummable.language.parser import parse
@@ -232,7 +232,7 @@ def test_random_programs_mean_what_a_naive_interpreter_says(program):
     text = syntax.unparse(Program(extents + program))
     made = elaborate(parse(text), {n: InputSpec(a.shape, a.dtype) for n, a in DATA.items()})
     with np.errstate(all="ignore"):
-        actual = graph.evaluate(made, {n: DATA[n] for n in made.inputs})
+        actual = evaluate(made, {n: DATA[n] for n in made.inputs})
         for define in program:
             expected = Naive(DATA).line(define)
             scale = max(1, np.max(np.abs(expected), initial=0))

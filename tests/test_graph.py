@@ -13,14 +13,12 @@ from einsummable import dtypes
 from einsummable.builder import GraphBuilder
 from einsummable.dtypes import BF16, BOOL, C64, C128, F16, F32, F64, I32, I64
 from einsummable.errors import DtypeError, ShapeError, UnknownNameError
+from einsummable.evaluate import evaluate, evaluate_node, read_params
 from einsummable.graph import (
     Einsummable,
     Input,
     Position,
     box_shape,
-    evaluate,
-    evaluate_node,
-    read_params,
     whole,
 )
 from einsummable.scalar import COPY, ScalarBuilder

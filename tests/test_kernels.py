@@ -12,14 +12,12 @@ from einsummable import dtypes
 from einsummable.builder import GraphBuilder
 from einsummable.dtypes import BF16, BOOL, C128, F16, F32, F64, I32, I64, ScalarType
 from einsummable.errors import DtypeError, ShapeError
+from einsummable.evaluate import evaluate, evaluate_node, read_params
 from einsummable.graph import (
     Einsummable,
     Input,
     Position,
     box_shape,
-    evaluate,
-    evaluate_node,
-    read_params,
     whole,
 )
 from einsummable.kernels import blocks, contraction, fused, tiling

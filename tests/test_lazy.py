@@ -10,7 +10,8 @@ from scipy import special
 
 from einsummable import dtypes
 from einsummable.errors import DtypeError, EinsummableError, ParseError, ShapeError
-from einsummable.graph import Einsummable, Reshape, Select, evaluate
+from einsummable.evaluate import evaluate
+from einsummable.graph import Einsummable, Reshape, Select
 from einsummable.kernels.whole import Whole
 from einsummable.lazy import Tensor, elementwise, graph_of, set_runner, tensor
 from einsummable.pipeline import compile, run  # noqa: A004

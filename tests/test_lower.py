@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import assert_same, data_for, graphs, layouts, placements, plans
 
-from einsummable import graph as eingraph
 from einsummable.builder import GraphBuilder
 from einsummable.codec import from_json, to_json
 from einsummable.errors import PlanError
+from einsummable.evaluate import evaluate
 from einsummable.graph import Position, whole
 from einsummable.planner.partition import Partition
 from einsummable.planner.plan import Layout, Placement, Plan
@@ -73,7 +73,7 @@ def check_partial_results_are_combined_before_they_travel(program):
 def run_and_compare(graph, plan, placement, where, **options):
     program = lower(plan, placement, where, **options)
     arrays, params = data_for(graph, 1)
-    assert_same(tasks.evaluate(program, arrays, params), eingraph.evaluate(graph, arrays, params))
+    assert_same(tasks.evaluate(program, arrays, params), evaluate(graph, arrays, params))
     check_nothing_is_sent_twice(program)
     check_partial_results_are_combined_before_they_travel(program)
     return program

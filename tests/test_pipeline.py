@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from strategies import assert_same, data_for, graphs
 
 import einsummable as ein
-from einsummable import graph as eingraph
 from einsummable.errors import PlanError, ShapeError, UnknownNameError
+from einsummable.evaluate import evaluate
 from einsummable.pipeline import Compiled
 from einsummable.taskgraph import tasks
 
@@ -31,7 +31,7 @@ def mlp(X, W, V):
 def test_task_graphs_and_the_local_executor_agree_with_the_graph(graph, sites):
     """Each program is cut for every p from 1 to 9, on p sites or on fewer or more than that."""
     values, params = data_for(graph)
-    expected = eingraph.evaluate(graph, values, params)
+    expected = evaluate(graph, values, params)
     for p in range(1, 10):
         net = Compiled(graph, values | params, sites=sites or p, p=p)
         net.plan.check()

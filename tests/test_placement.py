@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import assert_same, data_for, graphs, layouts, plans
 
-from einsummable import graph as eingraph
 from einsummable.builder import GraphBuilder
 from einsummable.errors import PlanError
+from einsummable.evaluate import evaluate
 from einsummable.graph import Input
 from einsummable.planner import eindecomp
 from einsummable.planner.assign import share_out, undisputed
@@ -57,7 +57,7 @@ def test_any_plan_is_placed_evenly_and_computes_the_same(graph, p, sites, data):
             assert np.bincount(calls, minlength=sites).max() <= ceil(len(calls) / sites)
     arrays, params = data_for(graph, 1)
     program = lower(plan, placement, where)
-    assert_same(tasks.evaluate(program, arrays, params), eingraph.evaluate(graph, arrays, params))
+    assert_same(tasks.evaluate(program, arrays, params), evaluate(graph, arrays, params))
 
 
 @settings(max_examples=25)

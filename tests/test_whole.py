@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from strategies import assert_same, data_for, graphs
 
 from einsummable.builder import GraphBuilder
-from einsummable.graph import Position, evaluate
+from einsummable.evaluate import evaluate
+from einsummable.graph import Position
 from einsummable.kernels.whole import Whole
 from einsummable.scalar import COPY
 

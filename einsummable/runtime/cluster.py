@@ -20,8 +20,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from einsummable import graph as eingraph
 from einsummable.errors import EngineError, PlanError
+from einsummable.evaluate import check_inputs, read_params
 from einsummable.graph import Box, Input
 from einsummable.planner.plan import Layout
 from einsummable.runtime import launch
@@ -199,8 +199,8 @@ class Cluster:
             A kernel raised, an engine died or hangs, or the time was over.  The run has ended everywhere,
             and tensors on living engines are still there.
         """
-        eingraph.check_inputs(taskgraph.graph, arrays)
-        scalars = eingraph.read_params(taskgraph.graph, params or {})
+        check_inputs(taskgraph.graph, arrays)
+        scalars = read_params(taskgraph.graph, params or {})
         if taskgraph.sites > self.sites:
             raise PlanError(
                 f"the program is for {taskgraph.sites} sites, the cluster has {self.sites} engines"

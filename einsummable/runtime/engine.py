@@ -139,7 +139,7 @@ def run_site(
     inputs
         The boxes that ``program.part.reads`` names; they are not modified.
     params
-        The scalars of the program, as `graph.read_params` casts them.
+        The scalars of the program, as `evaluate.read_params` casts them.
     send, inbox
         The way to and from other sites (see the module's contract).
     log

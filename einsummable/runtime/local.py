@@ -19,8 +19,8 @@ from queue import Empty, SimpleQueue
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from einsummable import graph as eingraph
 from einsummable.errors import EngineError, PlanError
+from einsummable.evaluate import check_inputs, read_params
 from einsummable.runtime.engine import (
     Inbox,
     SiteProgram,
@@ -71,8 +71,8 @@ class LocalExecutor:
         """Run `taskgraph` and return its outputs by name (see `executor.Executor.run`)."""
         if taskgraph.sites > self.sites:
             raise PlanError(f"the program is for {taskgraph.sites} sites, this executor has {self.sites}")
-        eingraph.check_inputs(taskgraph.graph, arrays)
-        scalars = eingraph.read_params(taskgraph.graph, params or {})
+        check_inputs(taskgraph.graph, arrays)
+        scalars = read_params(taskgraph.graph, params or {})
         arrays = {name: np.asarray(arrays[name]) for name in taskgraph.graph.inputs}
         programs = self._load(taskgraph)
         run = _Run(taskgraph, programs, observers)

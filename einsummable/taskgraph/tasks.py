@@ -29,6 +29,7 @@ import numpy as np
 from einsummable import graph as eingraph
 from einsummable.codec import register_union
 from einsummable.errors import TaskError
+from einsummable.evaluate import check_inputs, evaluate_node, read_params
 from einsummable.graph import Box, EinGraph, box_shape, flops
 from einsummable.scalar import AGGREGATES
 
@@ -324,9 +325,7 @@ def _check_steps(where: str, taskgraph: TaskGraph, task: Fused, sources: list[Ta
             if not 0 <= j < len(shapes):
                 raise TaskError(f"{where}: its step {s} reads {j}, which does not come before it")
             if shapes[j] != box_shape(node.in_box(k, step.ranges)):
-                raise TaskError(
-                    f"{where}: input {k} of step {s} has shape {shapes[j]}, not what it reads"
-                )
+                raise TaskError(f"{where}: input {k} of step {s} has shape {shapes[j]}, not what it reads")
         shapes.append(box_shape(node.out_box(step.ranges)))
         made = node.dtype
     if (shapes[-1], made) != (task.shape, task.dtype):
@@ -405,8 +404,8 @@ def evaluate(
 ) -> dict[str, np.ndarray]:
     """Run the tasks one after another with the graph's own oracle; shares no code with the executors."""
     graph = taskgraph.graph
-    eingraph.check_inputs(graph, arrays)
-    scalars = eingraph.read_params(graph, params or {})
+    check_inputs(graph, arrays)
+    scalars = read_params(graph, params or {})
     blocks: list[np.ndarray] = []
     for task in taskgraph.tasks:
         args = [blocks[j] for j in task.inputs]
@@ -431,13 +430,13 @@ def _evaluate_task(
         case Read():
             return np.asarray(arrays[task.name])[_index(task.box)]
         case Apply():
-            return eingraph.evaluate_node(graph, graph.nodes[task.origin], task.ranges, args, scalars)
+            return evaluate_node(graph, graph.nodes[task.origin], task.ranges, args, scalars)
         case Fused():
             values = list(args)
             for step in task.steps:
                 reads = [values[j] for j in step.reads]
                 node = graph.nodes[step.origin]
-                values.append(eingraph.evaluate_node(graph, node, step.ranges, reads, scalars))
+                values.append(evaluate_node(graph, node, step.ranges, reads, scalars))
             return values[-1]
         case Slice():
             return args[0][_index(task.box)]
