@@ -409,7 +409,7 @@ def evaluate(
     blocks: list[np.ndarray] = []
     for task in taskgraph.tasks:
         args = [blocks[j] for j in task.inputs]
-        blocks.append(_evaluate_task(graph, task, args, arrays, scalars))
+        blocks.append(evaluate_task(graph, task, args, arrays, scalars))
     results = {}
     for out in taskgraph.outputs:
         whole = np.empty(out.shape, out.dtype)
@@ -419,13 +419,14 @@ def evaluate(
     return results
 
 
-def _evaluate_task(
+def evaluate_task(
     graph: EinGraph,
     task: Task,
     args: list[np.ndarray],
     arrays: Mapping[str, np.ndarray],
     scalars: Mapping[str, np.generic],
 ) -> np.ndarray:
+    """Return the block that `task` makes of the blocks `args` that it reads."""
     match task:
         case Read():
             return np.asarray(arrays[task.name])[_index(task.box)]
