@@ -1,5 +1,6 @@
 """Every number of sites: programs with uneven extents are planned, placed, lowered and evaluate right."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,7 +17,8 @@ from einsummable.taskgraph.lower import lower
 NUMBERS = [*range(1, 18), 24, 52, 100]
 
 
-def check(graph, p):
+def run_both(graph, p):
+    """Return what the program on `p` sites and the oracle answer."""
     plan = eindecomp(graph, p)
     plan.check()
     placement = place(plan, p)
@@ -24,20 +26,20 @@ def check(graph, p):
     program = lower(plan, placement)
     tasks.check(program)
     arrays, params = data_for(graph, p)
-    assert_same(tasks.evaluate(program, arrays, params), evaluate(graph, arrays, params))
+    return tasks.evaluate(program, arrays, params), evaluate(graph, arrays, params)
 
 
 @settings(max_examples=150)
 @given(graphs(max_nodes=5), st.sampled_from(NUMBERS))
 def test_random_programs(graph, p):
-    check(graph, p)
+    assert_same(*run_both(graph, p))
 
 
 @pytest.mark.slow
 @settings(max_examples=1500)
 @given(graphs(max_nodes=8), st.sampled_from(NUMBERS))
 def test_random_programs_at_length(graph, p):
-    check(graph, p)
+    assert_same(*run_both(graph, p))
 
 
 @pytest.mark.slow
@@ -56,4 +58,6 @@ def test_random_programs_at_length(graph, p):
     ids=["matmul", "long", "chain", "ffnn_step", "attention", "multi_head", "llama"],
 )
 def test_networks_of_uneven_extents(graph, p):
-    check(graph, p)
+    got, expected = run_both(graph, p)
+    for name, array in expected.items():
+        np.testing.assert_allclose(got[name], array, rtol=1e-4, atol=1e-4)
