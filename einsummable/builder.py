@@ -22,10 +22,12 @@ import numpy as np
 
 from einsummable import dtypes, scalar
 from einsummable.dtypes import ScalarType
-from einsummable.errors import EinsummableError, ShapeError, UnknownNameError
+from einsummable.errors import DtypeError, EinsummableError, ShapeError, UnknownNameError
 from einsummable.graph import (
+    Concat,
     EinGraph,
     Einsummable,
+    Gather,
     Input,
     Node,
     Origin,
@@ -141,6 +143,65 @@ class GraphBuilder:
         _check_select(node, shape)
         return self._add(node)
 
+    def concat(
+        self, sources: Sequence[int], labels: Sequence[str], axis: int, origin: Origin = UNKNOWN
+    ) -> int:
+        """Append `sources`, one after another along dimension `axis`; one source alone appends nothing.
+
+        Raises
+        ------
+        ShapeError
+            There is no source, or their other extents disagree.
+        DtypeError
+            They are not of one dtype.
+        """
+        if len(sources) == 1:
+            return sources[0]
+        shapes = [self._nodes[i].shape for i in sources]
+        _check_parts(shapes, [self._nodes[i].dtype for i in sources], axis)
+        lengths = tuple(shape[axis] for shape in shapes)
+        shape = (*shapes[0][:axis], sum(lengths), *shapes[0][axis + 1 :])
+        space = tuple(zip(labels, shape, strict=True))
+        return self._add(Concat(tuple(sources), axis, lengths, space, self._nodes[sources[0]].dtype, origin))
+
+    def gather(
+        self,
+        out: Sequence[str],
+        table: Operand,
+        indices: Mapping[str, Operand],
+        names: Sequence[str] = (),
+        origin: Origin = UNKNOWN,
+    ) -> int:
+        """Append elements of `table` where tensors of integers say.
+
+        Parameters
+        ----------
+        out
+            All labels of the table that are not gathered and all labels of the indices, in any order.
+        indices
+            For each label of the table that is gathered, the tensor of its values.
+        names
+            What a reader calls the table and the tensors of indices, for errors.
+
+        Raises
+        ------
+        ShapeError
+            Ranks, labels or extents disagree.
+        DtypeError
+            The values are no integers.
+        """
+        operands = (table, *indices.values())
+        ids, labels = tuple(i for i, _ in operands), tuple(tuple(ls) for _, ls in operands)
+        rows = tuple(indices)
+        space = iteration_space(out, [(self._nodes[i].shape, ls) for i, ls in operands], COPY, {})
+        order = {label: n for n, label in enumerate((*out, *rows))}
+        space = tuple(sorted(space, key=lambda part: order.get(part[0], len(order))))
+        called = tuple(names) or ("the table", *(f"index {n}" for n in range(len(rows))))
+        dtype = self._nodes[ids[0]].dtype
+        node = Gather(ids, labels, rows, tuple(out), space, called, dtype, origin)
+        _check_gather(node, [self._nodes[i] for i in ids])
+        return self._add(node)
+
     def output(self, name: str, i: int) -> None:
         """Name node `i` as a result."""
         self._outputs[name] = i
@@ -233,6 +294,48 @@ def _check_node(graph: EinGraph, node: Node) -> None:
             (_check_reshape if isinstance(node, Reshape) else _check_select)(node, sources[0].shape)
             if node.dtype != sources[0].dtype:
                 raise ShapeError(f"its dtype is {node.dtype}, its input's is {sources[0].dtype}")
+        case Concat():
+            shapes = [s.shape for s in sources]
+            _check_parts(shapes, [node.dtype, *(s.dtype for s in sources)], node.axis)
+            if node.lengths != tuple(shape[node.axis] for shape in shapes):
+                raise ShapeError(f"its parts have extents {node.lengths}, its inputs differ")
+            if node.shape != (*shapes[0][: node.axis], sum(node.lengths), *shapes[0][node.axis + 1 :]):
+                raise ShapeError(f"its shape is {node.shape}, which its inputs do not make")
+        case Gather():
+            _check_gather(node, sources)
+
+
+def _check_parts(shapes: Sequence[tuple[int, ...]], kinds: Sequence[np.dtype], axis: int) -> None:
+    if not shapes:
+        raise ShapeError("there is nothing to concatenate")
+    shown = ", ".join(map(str, shapes))
+    if any(len(shape) != len(shapes[0]) for shape in shapes) or not 0 <= axis < len(shapes[0]):
+        raise ShapeError(f"tensors of shapes {shown} have no dimension {axis} in common")
+    rests = {(*shape[:axis], *shape[axis + 1 :]) for shape in shapes}
+    if len(rests) > 1:
+        raise ShapeError(f"tensors of shapes {shown} differ in more than dimension {axis}")
+    if len(set(kinds)) > 1:
+        names = " and ".join(dict.fromkeys(map(dtypes.name, kinds)))
+        raise DtypeError(f"{names} cannot stand in one tensor", notes=("cast them to one dtype",))
+
+
+def _check_gather(node: Gather, sources: Sequence[Node]) -> None:
+    if len(sources) != len(node.rows) + 1 or not node.rows or len(node.names) != len(sources):
+        raise ShapeError(f"it gathers {len(node.rows)} labels by {len(sources) - 1} tensors of indices")
+    operands = [(s.shape, ls) for s, ls in zip(sources, node.labels, strict=True)]
+    if dict(node.space) != dict(iteration_space(node.out, operands, COPY, {})):
+        raise ShapeError("its iteration space does not fit its operands")
+    if tuple(label for label, _ in node.space) != (*node.out, *node.rows):
+        raise ShapeError("its output must have all labels but the gathered ones, and no others")
+    read = {label for ls in node.labels for label in ls}
+    inner = {label for ls in node.labels[1:] for label in ls}
+    if read != {*node.out, *node.rows} or any(node.labels[0].count(r) != 1 or r in inner for r in node.rows):
+        raise ShapeError("a gathered label indexes one dimension of the table and nothing else")
+    for name, source in zip(node.names[1:], sources[1:], strict=True):
+        if dtypes.kind(source.dtype) != "i":
+            raise DtypeError(f"an index is a whole number, but {name} is {dtypes.name(source.dtype)}")
+    if node.dtype != sources[0].dtype:
+        raise ShapeError(f"its dtype is {node.dtype}, its table's is {sources[0].dtype}")
 
 
 def _check_reshape(node: Reshape, shape: tuple[int, ...]) -> None:

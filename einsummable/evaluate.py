@@ -15,8 +15,10 @@ from einsummable import dtypes, scalar
 from einsummable.errors import DtypeError, EinsummableError, ShapeError, UnknownNameError
 from einsummable.graph import (
     Box,
+    Concat,
     EinGraph,
     Einsummable,
+    Gather,
     Input,
     Node,
     Param,
@@ -135,6 +137,10 @@ def evaluate_node(
             return args[0].reshape(box_shape(node.out_box(ranges)))
         case Select():
             return args[0][tuple(select_index(p, params) for p in node.positions)]
+        case Concat():
+            return np.concatenate(args, axis=node.axis)
+        case Gather():
+            return _evaluate_gather(node, ranges, args)
     raise EinsummableError(f"an input named {node.name!r} is not computed")
 
 
@@ -144,7 +150,7 @@ def select_index(p: Position, params: Mapping[str, np.generic]) -> slice | int:
         return int(params[p.param])  # `read_params` has checked that it is in range
     if p.label is None:
         return 0
-    return slice(0, None, p.step)
+    return slice(None, None, p.step)
 
 
 def _evaluate_einsummable(
@@ -176,3 +182,20 @@ def _evaluate_einsummable(
         return row.ufunc.reduce(joined.astype(wide), axis=axes, initial=wide.type(row.identity(wide))).astype(
             node.dtype
         )
+
+
+def _evaluate_gather(node: Gather, ranges: Box, args: Sequence[np.ndarray]) -> np.ndarray:
+    at = {label: start for (label, _), (start, _) in zip(node.space, ranges, strict=True)}
+    extents = dict(node.space)
+    result = np.zeros(box_shape(node.out_box(ranges)), node.dtype)
+    for point in np.ndindex(result.shape):
+        here = dict(zip(node.out, point, strict=True))
+        for k, row in enumerate(node.rows, 1):
+            value = int(args[k][tuple(here[label] for label in node.labels[k])])
+            if not 0 <= value < extents[row]:
+                raise node.out_of_range(k, value)
+            here[row] = value - at[row]
+        where = tuple(here[label] for label in node.labels[0])
+        if all(0 <= i < n for i, n in zip(where, args[0].shape, strict=True)):
+            result[point] = args[0][where]
+    return result

@@ -21,7 +21,7 @@ import numpy as np
 from einsummable import dtypes, scalar
 from einsummable.codec import register_union
 from einsummable.dtypes import ScalarType
-from einsummable.errors import Span
+from einsummable.errors import ShapeError, Span
 from einsummable.scalar import ScalarExpr
 
 #: Half-open ranges, one a dimension (or one a label of an iteration space).
@@ -247,7 +247,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """Take part of a tensor: ``X[i, 0]``, ``X[i, @n]``; a position for each dimension of the input."""
+    """Take part of a tensor: ``X[i, 0]``, ``X[2*i+1, @n]``; a position for each dimension of the input."""
 
     inputs: tuple[int, ...]
     positions: tuple[Position, ...]
@@ -282,9 +282,9 @@ class Select:
                 box.append((p.start, p.start + 1))
             else:
                 first, stop = at[p.label]
-                last = p.start + p.step * (stop - 1)
-                start = p.start + p.step * first
-                box.append((start, last + 1 if stop > first else start))
+                begin, end = p.start + p.step * first, p.start + p.step * (stop - 1)
+                nothing = (max(begin, 0), max(begin, 0))
+                box.append((min(begin, end), max(begin, end) + 1) if first < stop else nothing)
         return tuple(box)
 
     def out_box(self, ranges: Box) -> Box:
@@ -295,22 +295,149 @@ class Select:
         return f"[{','.join(self.out)}] select  of %{self.inputs[0]}[{','.join(map(str, self.positions))}]"
 
 
-Node = register_union(Input | Einsummable | Reshape | Select)
+@dataclass(frozen=True, slots=True)
+class Concat:
+    """Tensors one after another along one dimension: ``concat[t](A[t,d], B[t,d])``.
+
+    Attributes
+    ----------
+    axis
+        The dimension.
+    lengths
+        The extent of each input there.
+    space
+        The labels of the output with their extents.
+    """
+
+    inputs: tuple[int, ...]
+    axis: int
+    lengths: tuple[int, ...]
+    space: Space
+    dtype: np.dtype
+    origin: Origin = field(default=Origin(), compare=False)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the output."""
+        return tuple(n for _, n in self.space)
+
+    @property
+    def cuttable(self) -> tuple[str, ...]:
+        """The labels that may be cut: all."""
+        return tuple(label for label, _ in self.space)
+
+    @property
+    def out(self) -> tuple[str, ...]:
+        """The labels of the output's dimensions."""
+        return self.cuttable
+
+    def in_box(self, i: int, ranges: Box) -> Box:
+        """Return the part of input `i` that `ranges` reads: along the axis that may be nothing."""
+        before, (start, stop) = sum(self.lengths[:i]), ranges[self.axis]
+        start, stop = max(start - before, 0), min(stop - before, self.lengths[i])
+        along = (start, stop) if start < stop else (0, 0)
+        return (*ranges[: self.axis], along, *ranges[self.axis + 1 :])
+
+    def out_box(self, ranges: Box) -> Box:
+        """Return the part of the output that `ranges` makes."""
+        return ranges
+
+    def __str__(self) -> str:
+        def labels(n: int) -> str:
+            names = (f"{label}={n}" if d == self.axis else label for d, (label, _) in enumerate(self.space))
+            return ",".join(names)
+
+        reads = ", ".join(f"%{i}[{labels(n)}]" for i, n in zip(self.inputs, self.lengths, strict=True))
+        return f"[{','.join(self.out)}] concat[{self.out[self.axis]}]  of {reads}"
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """Take elements of a table where tensors of integers say: ``E[tok[t], d]``.
+
+    It is the sum over the *row* label r of ``E[r,d]`` where ``r == tok[t]``, and never computed so: a kernel
+    call on some of the rows looks up what it holds, and what it does not hold counts as zero.  So a table
+    may be cut by rows (partial results are summed) or by whatever else indexes it.
+
+    Attributes
+    ----------
+    inputs, labels
+        The table and the tensors of indices, and the label of each of their dimensions.
+    rows
+        The labels of the table that are gathered: `rows[k]` takes the values of input ``k + 1``.
+    out, space
+        Labels of the output; all labels with their extents, the output's first, then the rows.
+    names
+        What a reader calls the inputs, for errors.
+    """
+
+    inputs: tuple[int, ...]
+    labels: tuple[tuple[str, ...], ...]
+    rows: tuple[str, ...]
+    out: tuple[str, ...]
+    space: Space
+    names: tuple[str, ...]
+    dtype: np.dtype
+    origin: Origin = field(default=Origin(), compare=False)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the output."""
+        return tuple(n for _, n in self.space[: len(self.out)])
+
+    @property
+    def aggregated(self) -> tuple[str, ...]:
+        """The labels that the output lacks: the rows."""
+        return self.rows
+
+    @property
+    def aggregate(self) -> str:
+        """How partial results are combined."""
+        return "sum"
+
+    @property
+    def cuttable(self) -> tuple[str, ...]:
+        """The labels that may be cut: all."""
+        return tuple(label for label, _ in self.space)
+
+    def in_box(self, i: int, ranges: Box) -> Box:
+        """Return the part of input `i` that the kernel call on `ranges` of the space reads."""
+        at = {label: r for (label, _), r in zip(self.space, ranges, strict=True)}
+        return tuple(at[label] for label in self.labels[i])
+
+    def out_box(self, ranges: Box) -> Box:
+        """Return the part of the output that the kernel call on `ranges` contributes to."""
+        return ranges[: len(self.out)]
+
+    def out_of_range(self, k: int, value: int) -> ShapeError:
+        """Return the error for `value`, an index in input `k` that the table does not have."""
+        row = self.rows[k - 1]
+        dim, extent = self.labels[0].index(row), dict(self.space)[row]
+        where = f"dimension {dim} of {self.names[0]} has extent {extent}"
+        return ShapeError(f"the index {value} in {self.names[k]} is out of range: {where}")
+
+    def __str__(self) -> str:
+        reads = [f"%{i}[{','.join(ls)}]" for i, ls in zip(self.inputs, self.labels, strict=True)]
+        at = ", ".join(f"{row}={tok}" for row, tok in zip(self.rows, reads[1:], strict=True))
+        return f"[{','.join(self.out)}] gather[{at}]  of {reads[0]}"
+
+
+Node = register_union(Input | Einsummable | Reshape | Select | Concat | Gather)
 
 
 def flops(node: Node) -> int:
     """Return the scalar operations that `node` does: those of its join and its aggregate, at least one.
 
-    Reshapes and selections copy; each element counts as one operation.
+    All others copy; each element counts as one operation.
     """
     match node:
         case Einsummable():
             each = sum(isinstance(op, scalar.Call) for op in node.join.ops) + (node.aggregate is not None)
             return prod(n for _, n in node.space) * max(each, 1)
-        case Reshape() | Select():
-            return prod(node.shape)
         case Input():
             return 0
+        case _:
+            return prod(node.shape)
 
 
 @dataclass(frozen=True, repr=False)

@@ -247,10 +247,67 @@ class Growing:
                 self.builder.param(name, dtypes.WEAK_INT)
                 positions.append(Position(param=name))
             else:
-                start, step = self.draw(st.integers(0, max(n - 1, 0))), self.choose([1, 1, 2, 3])
+                start, step = self.draw(st.integers(0, max(n - 1, 0))), self.choose([1, 1, 2, 3, -1, -2])
+                room = -(-(n - start) // step) if step > 0 else -(-(start + 1) // -step)
                 positions.append(Position(label=f"s{d}", start=start, step=step))
-                space.append((f"s{d}", self.draw(st.integers(min(n, 1), max(0, -(-(n - start) // step))))))
+                space.append((f"s{d}", self.draw(st.integers(min(n, 1), max(0, room if n else 0)))))
         self.add(self.builder.select(i, positions, tuple(space)), self.values[i])
+
+    def concat(self):
+        """Put a tensor after itself, after another of its shape and dtype, or after part of either."""
+        i = self.choose([i for i in self.values if self.builder[i].shape] or [None])
+        if i is None:
+            return self.einsummable()
+        node, axis = self.builder[i], self.draw(st.integers(0, len(self.builder[i].shape) - 1))
+
+        def rest(shape):
+            return (*shape[:axis], *shape[axis + 1 :])
+
+        fitting = [
+            j
+            for j in self.values
+            if len(self.builder[j].shape) == len(node.shape)
+            and rest(self.builder[j].shape) == rest(node.shape)
+            and self.builder[j].dtype == node.dtype
+        ]
+        parts = [self.choose(fitting) for _ in range(self.choose([1, 1, 2, 3]))] + [i]
+        if sum(prod(self.builder[j].shape) for j in parts) > MAX_SPACE:
+            return self.einsummable()
+        known = [self.values[j] for j in parts]
+        value = Value(
+            known[0].type,
+            max(v.bound for v in known),
+            all(v.exact for v in known),
+            all(v.finite for v in known),
+        )
+        labels = [f"c{d}" for d in range(len(node.shape))]
+        return self.add(self.builder.concat(parts, labels, axis), value)
+
+    def gather(self):
+        """Look up some dimensions of a tensor through integers: an input of its own, in range."""
+        i = self.choose([i for i in self.values if self.builder[i].shape] or [None])
+        if i is None:
+            return self.einsummable()
+        labels, shape = [self.label_for(n) for n in self.builder[i].shape], self.builder[i].shape
+        gathered = self.draw(st.sets(st.integers(0, len(labels) - 1), min_size=1, max_size=2))
+        indices, space = {}, {label for d, label in enumerate(labels) if d not in gathered}
+        for d in sorted(gathered):
+            labels[d] = f"r{d}"
+            own = self.draw(st.lists(st.sampled_from("abcdef"), max_size=2))
+            if not shape[d]:
+                own = [label for label in own if not self.extents[label]] or [self.label_for(0)]
+            if prod(self.extents[label] for label in {*space, *own}) > MAX_SPACE:
+                own = []
+            space |= set(own)
+            tok = self.builder.input(
+                f"I{len(self.values)}r{shape[d]}", [self.extents[x] for x in own], self.choose([I64, I32])
+            )
+            self.add(tok, Value(ScalarType(self.builder[tok].dtype), max(shape[d] - 1, 0)))
+            indices[labels[d]] = (tok, own)
+        if prod(self.extents[label] for label in space) > MAX_SPACE:
+            return self.einsummable()
+        out = self.draw(st.permutations(sorted(space)))
+        return self.add(self.builder.gather(out, (i, labels), indices), self.values[i])
 
     def finish(self):
         """Name as outputs what nothing reads, and sometimes more; return the graph."""
@@ -268,8 +325,9 @@ def graphs(draw, max_nodes=6):
     growing = Growing(draw)
     for k in range(draw(st.integers(1, 3))):
         growing.input(f"X{k}")
+    kinds = [growing.einsummable] * 6 + [growing.reshape, growing.select, growing.concat, growing.gather]
     for _ in range(draw(st.integers(1, max_nodes))):
-        growing.choose([growing.einsummable] * 4 + [growing.reshape, growing.select])()
+        growing.choose(kinds)()
     return growing.finish()
 
 
@@ -290,6 +348,9 @@ def data_for(graph, seed=0):
     """Return arrays for the inputs of `graph` and values for its parameters."""
     rng = np.random.default_rng(seed)
     arrays = {name: random_array(rng, node.shape, node.dtype) for name, node in graph.inputs.items()}
+    for name, array in arrays.items():
+        if name.startswith("I"):  # indices of so many rows
+            array[...] = rng.integers(0, max(int(name.partition("r")[2]), 1), array.shape)
     room = {}
     for node in graph.nodes:
         if isinstance(node, Select):

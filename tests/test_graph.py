@@ -16,6 +16,7 @@ from einsummable.errors import DtypeError, ShapeError, UnknownNameError
 from einsummable.evaluate import evaluate, evaluate_node, read_params
 from einsummable.graph import (
     Einsummable,
+    Gather,
     Input,
     Position,
     box_shape,
@@ -79,7 +80,7 @@ def test_a_node_on_smaller_ranges_is_its_own_kernel(graph, p, data):
             return evaluate_node(graph, node, ranges, args, scalars)
 
         values.append(call(whole_space(node)))
-        cuttable = node.out if isinstance(node, Einsummable) else node.cuttable
+        cuttable = node.out if isinstance(node, Einsummable | Gather) else node.cuttable
         found = np.zeros(node.shape, node.dtype)
         for ranges in data.draw(partitions(node.space, cuttable, p)).boxes(node.space):
             found[index(node.out_box(ranges))] = call(ranges)

@@ -23,8 +23,10 @@ from einsummable import dtypes
 from einsummable.dtypes import ScalarType
 from einsummable.errors import EinsummableError, ShapeError
 from einsummable.graph import (
+    Concat,
     EinGraph,
     Einsummable,
+    Gather,
     Input,
     Node,
     Origin,
@@ -36,6 +38,7 @@ from einsummable.graph import (
 from einsummable.kernels.compiled import compiled
 from einsummable.kernels.contraction import contraction
 from einsummable.kernels.fused import fused
+from einsummable.kernels.gather import Lookup
 from einsummable.scalar import AGGREGATES
 
 
@@ -94,6 +97,10 @@ def prepare(call: Call, shape: tuple[int, ...]) -> Kernel:
             return lambda blocks, _at, _params, out=None: _given(blocks[0].reshape(result), out)
         case Select():
             return _selection(node)
+        case Concat(axis=axis):
+            return lambda blocks, _at, _params, out=None: np.concatenate(blocks, axis, out)
+        case Gather():
+            return Lookup(node, shape)
         case Input():
             raise EinsummableError(f"an input named {node.name!r} is not computed")
 

@@ -18,7 +18,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from einsummable.graph import EinGraph, Einsummable, Input, Node, Reshape, Select, flops, whole
+from einsummable.graph import (
+    Concat,
+    EinGraph,
+    Einsummable,
+    Gather,
+    Input,
+    Node,
+    Reshape,
+    Select,
+    flops,
+    whole,
+)
 from einsummable.planner.partition import Partition
 from einsummable.planner.plan import Layout, out_parts
 
@@ -29,8 +40,10 @@ BYTE = 16
 def in_labels(node: Node, k: int) -> tuple[str, ...]:
     """Return for each dimension of input `k` the label whose cut cuts it, ``""`` where none does."""
     match node:
-        case Einsummable():
+        case Einsummable() | Gather():
             return node.labels[k]
+        case Concat():
+            return node.out
         case Reshape():
             labels, at = [], 0
             for n in node.groups_in:
@@ -60,7 +73,8 @@ def work(graph: EinGraph, i: int) -> int:
         return 0
     touched = prod(node.shape) * node.dtype.itemsize
     for k, j in enumerate(node.inputs):
-        touched += prod(read_shape(node, k)) * graph.nodes[j].dtype.itemsize
+        looked_up = isinstance(node, Gather) and k == 0  # of a table only what is taken is touched
+        touched += prod(node.shape if looked_up else read_shape(node, k)) * graph.nodes[j].dtype.itemsize
     return flops(node) + BYTE * touched
 
 
@@ -92,7 +106,7 @@ def join_cost(node: Node, cut: Partition) -> int:
 
 def aggregation_cost(node: Node, cut: Partition) -> int:
     """Return the elements of partial results to combine: ``|Z| · (Π parts of aggregated labels - 1)``."""
-    if not isinstance(node, Einsummable):
+    if not isinstance(node, Einsummable | Gather):
         return 0
     return prod(node.shape) * (prod(cut[label] for label in node.aggregated) - 1)
 

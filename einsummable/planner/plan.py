@@ -15,7 +15,7 @@ from itertools import pairwise, product
 from math import prod
 
 from einsummable.errors import PlanError
-from einsummable.graph import Box, EinGraph, Einsummable, Input, Node
+from einsummable.graph import Box, EinGraph, Einsummable, Gather, Input, Node
 from einsummable.planner.partition import Partition, cut
 
 
@@ -154,7 +154,7 @@ class Placement:
             k > 0 and k % m == 0 and k <= max(n, 1)
             for k, m, n in zip(finer, coarser, node.shape, strict=True)
         )
-        if not fits or not isinstance(node, Einsummable):
+        if not fits or not isinstance(node, Einsummable | Gather):
             raise PlanError(f"%{i} in blocks {coarser} cannot be scattered into {finer}")
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from einsummable.graph import EinGraph, Einsummable, Input, Node, Reshape, Select, flops
+from einsummable.graph import Concat, EinGraph, Einsummable, Gather, Input, Node, Reshape, Select, flops
 from einsummable.planner import candidates, cost, tables
 from einsummable.planner.elimination import Factor
 from einsummable.planner.hardware import Hardware
@@ -56,6 +56,11 @@ def signature(node: Node) -> tuple:
         case Select():
             reads = tuple((at.get(p.label), p.start, p.step, p.param is None) for p in node.positions)
             return ("select", extents, reads, node.source_shape, node.dtype.itemsize)
+        case Concat():
+            return ("concat", extents, node.axis, node.lengths, node.dtype.itemsize)
+        case Gather():
+            reads = tuple(tuple(at[label] for label in labels) for labels in node.labels)
+            return ("gather", extents, reads, len(node.out), node.dtype.itemsize)
 
 
 class _Once:
@@ -109,7 +114,7 @@ class _Builder(ABC):
         if layout is not None:
             rows = self.once(lambda: _row(layout.parts), "lying", layout.parts)
         elif isinstance(node, Input):
-            wanted = [self.read(reader, k).parts for reader, k in self.readers(i)]
+            wanted = [self.within(node, self.read(reader, k).parts) for reader, k in self.readers(i)]
             wanted = wanted or [_row([1] * len(node.shape))]
             rows = self.once(lambda: candidates.union(*wanted), "input", *wanted)
         else:
@@ -134,6 +139,13 @@ class _Builder(ABC):
         """Return the forms in which node `reader` reads its input `k`."""
         node, rows = self.graph.nodes[reader], self.rows[reader]
         return self.once(lambda: tables.forms_read(node, k, rows), "read", self.signatures[reader], k, rows)
+
+    def within(self, node: Node, parts: np.ndarray) -> np.ndarray:
+        """Return `parts` with no more of them than extents allow: concatenations may be cut finer."""
+        limit = np.maximum(np.array(node.shape, np.int64), 1)
+        if (parts <= limit).all():
+            return parts
+        return self.once(lambda: np.minimum(parts, limit), "within", parts, node.shape)
 
     def made(self, i: int) -> Forms:
         """Return the forms in which node `i` makes its output."""

@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from einsummable.graph import Einsummable, Node
+from einsummable.graph import Einsummable, Gather, Node
 from einsummable.planner.cost import in_labels
 from einsummable.planner.partition import Partition, cut
 
@@ -38,7 +38,7 @@ def reads(node: Node, partition: Partition, k: int, edges: Sequence[Sequence[int
     """Return what the calls of `node` read of its input `k`, which is held in blocks with borders `edges`."""
     cuts = [cut(n, parts) for (_, n), parts in zip(node.space, partition.parts, strict=True)]
     where = {label: d for d, label in enumerate(partition.labels)}
-    if isinstance(node, Einsummable):
+    if isinstance(node, Einsummable | Gather):
         dims = [(where[label], cuts[where[label]]) for label in node.labels[k]]
     else:
         # One label cuts each dimension: along the diagonal of all labels every range of each is seen.

@@ -68,11 +68,13 @@ def _as_read(graph: EinGraph, i: int, chosen: list[Partition], layout: Layout | 
     """Return the cut of input `i`: as it lies, else as its first reader reads it."""
     if layout is not None:
         return layout.parts
+    shape = graph.nodes[i].shape
     for reader in graph.consumers[i]:
-        node = graph.nodes[reader]
-        labels = in_labels(node, node.inputs.index(i))
-        return tuple(chosen[reader][label] if label else 1 for label in labels)
-    return (1,) * len(graph.nodes[i].shape)
+        labels = in_labels(graph.nodes[reader], graph.nodes[reader].inputs.index(i))
+        read = (chosen[reader][label] if label else 1 for label in labels)
+        # A concatenation may have more parts than one of its inputs has elements.
+        return tuple(min(parts, max(n, 1)) for parts, n in zip(read, shape, strict=True))
+    return (1,) * len(shape)
 
 
 # ----------------------------------------------------------------------- labels across nodes

@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from einsummable.graph import Einsummable, Node
+from einsummable.graph import Einsummable, Gather, Node
 from einsummable.planner.cost import in_labels, read_shape
 from einsummable.planner.plan import Layout
 
@@ -48,7 +48,7 @@ def join(node: Node, rows: np.ndarray) -> np.ndarray:
 
 def aggregation(node: Node, rows: np.ndarray) -> np.ndarray:
     """Return `cost.aggregation_cost` of each row."""
-    if not isinstance(node, Einsummable):
+    if not isinstance(node, Einsummable | Gather):
         return np.zeros(len(rows))
     return float(prod(node.shape)) * (rows[:, len(node.out) :].prod(axis=1) - 1)
 

@@ -20,7 +20,12 @@ from einsummable.views.layered import Edge
 
 _SIZE = 12
 _WIDEST = 230.0
-_OTHERS = (("Reshape", "reshape"), ("Select", "selection"))
+_OTHERS = (
+    ("Reshape", "reshape"),
+    ("Select", "selection"),
+    ("Concat", "concatenation"),
+    ("Gather", "gather"),
+)
 #: Beyond this many nodes dot takes longer than a reader waits.
 _DOT_LIMIT = 250
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from einsummable.graph import EinGraph, Einsummable, Input, Node, Reshape, Select
+from einsummable.graph import Concat, EinGraph, Einsummable, Gather, Input, Node, Reshape, Select
 from einsummable.planner.partition import Partition
 
 
@@ -36,7 +36,16 @@ def read_labels(node: Node, k: int) -> tuple[str, ...]:
             return _grouped(node, node.groups_in)
         case Select():
             return tuple(map(str, node.positions))
+        case Concat():
+            return node.out
+        case Gather():
+            return node.labels[k]
     return ()
+
+
+def _indexed(graph: EinGraph, node: Gather, k: int) -> str:
+    labels = node.labels[k]
+    return graph.name_of(node.inputs[k]) + (f"[{','.join(labels)}]" if labels else "")
 
 
 def _grouped(node: Reshape, groups: tuple[int, ...]) -> tuple[str, ...]:
@@ -69,6 +78,15 @@ def formula(graph: EinGraph, i: int) -> str:
             return f"{node.aggregate}[{','.join(node.aggregated)}] {joined}" if node.aggregate else joined
         case Reshape() | Select():
             inner = ",".join(read_labels(node, 0))
+            return f"{graph.name_of(node.inputs[0])}[{inner}]"
+        case Concat():
+            label, parts = node.out[node.axis], ", ".join(graph.name_of(j) for j in node.inputs)
+            return f"concat[{label}]({parts})"
+        case Gather():
+            taken = dict(
+                zip(node.rows, (_indexed(graph, node, k) for k in range(1, len(node.inputs))), strict=True)
+            )
+            inner = ",".join(taken.get(label, label) for label in node.labels[0])
             return f"{graph.name_of(node.inputs[0])}[{inner}]"
     return ""
 
