@@ -112,6 +112,8 @@ class _Compiler:
         return self._casts[r, dtype]
 
     def call(self, op: Call, typed: Typed, done: list[int]) -> int:
+        if op.fn == "stop_gradient":
+            return done[op.args[0]]  # no array of its own
         row = FUNCTIONS[op.fn]
         operands = tuple(self.cast(done[a], d) for a, d in zip(op.args, typed.operands, strict=True))
         function, takes_out, in_place = row.numpy, isinstance(row.numpy, np.ufunc), True

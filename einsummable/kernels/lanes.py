@@ -133,7 +133,7 @@ class Lanes:
                     return self.intrinsic("fabs", x[0])
                 negative = self.compare("<", x[0], self.constant(0, dtype, x[0]), dtype)
                 return self.b.select(negative, self.b.neg(x[0]), x[0])
-            case "conj" | "real":
+            case "conj" | "real" | "stop_gradient":
                 return x[0]
             case "isnan":
                 return self.b.fcmp_unordered("uno", x[0], x[0])

@@ -34,7 +34,7 @@ COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "
 #: Functions and the dtypes of operands for which they are here.
 _ROWS: dict[str, frozenset[np.dtype]] = {
     **dict.fromkeys(("add", "mul", "square", "where", "conj", "real", "minimum", "maximum", "relu"), KNOWN),
-    **dict.fromkeys(COMPARISONS, KNOWN),
+    **dict.fromkeys((*COMPARISONS, "stop_gradient"), KNOWN),
     **dict.fromkeys(("sub", "neg", "abs"), KNOWN - {BOOL}),
     **dict.fromkeys(("div", "exp", "sqrt", "rsqrt", "sigmoid", "silu", "isnan", "sign", "floor"), FLOATS),
 }

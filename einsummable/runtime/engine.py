@@ -24,10 +24,12 @@ from typing import TypeAlias
 import numpy as np
 
 from einsummable.errors import EngineError
+from einsummable.graph import box_shape
 from einsummable.kernels import blocks as kernels
+from einsummable.kernels.chain import Link, chain
 from einsummable.runtime.events import SiteLog, clock
 from einsummable.runtime.part import SitePart, Source
-from einsummable.taskgraph.tasks import Aggregate, Apply, Assemble, Read, Slice
+from einsummable.taskgraph.tasks import Aggregate, Apply, Assemble, Fused, Read, Slice
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +104,15 @@ def _step(part: SitePart, i: int) -> _Step:
     match task:
         case Apply():
             shape = tuple(stop - start for start, stop in task.ranges)
-            kernel = kernels.prepare(part.calls[part.call_of[i]], shape)
+            kernel = kernels.prepare(part.calls[part.calls_of[i][0]], shape)
             return kernel, tuple(start for start, _ in task.ranges)
+        case Fused():
+            links = tuple(
+                Link(part.calls[c], box_shape(step.ranges), step.reads)
+                for c, step in zip(part.calls_of[i], task.steps, strict=True)
+            )
+            starts = tuple(tuple(start for start, _ in step.ranges) for step in task.steps)
+            return chain(links, len(task.inputs)), starts
         case Slice():
             # The dots keep a block without dimensions an array.
             return kernels.slice_block, (*(slice(start, stop) for start, stop in task.box), ...)

@@ -14,9 +14,20 @@ from typing import TypeAlias
 
 import numpy as np
 
-from einsummable.graph import Box, Einsummable
+from einsummable.graph import Box, Einsummable, box_shape
 from einsummable.kernels.blocks import Call
-from einsummable.taskgraph.tasks import Aggregate, Apply, Assemble, Move, Read, Task, TaskGraph, nbytes
+from einsummable.taskgraph.tasks import (
+    Aggregate,
+    Apply,
+    Assemble,
+    Fused,
+    Move,
+    Read,
+    Task,
+    TaskGraph,
+    calls,
+    nbytes,
+)
 
 #: A box of an input of the program.
 Source: TypeAlias = tuple[str, Box]
@@ -35,8 +46,8 @@ class SitePart:
         The index in ``TaskGraph.tasks`` of each task, and the task itself (no moves).
     inputs
         For each task the slots that it reads.
-    calls, call_of
-        The distinct kernel calls, and for each task which one it makes (-1 for none).
+    calls, calls_of
+        The distinct kernel calls, and for each task which of them it makes.
     overwrites
         For each task the position of an input whose memory may take the result, -1 for none.
     sends
@@ -53,7 +64,7 @@ class SitePart:
     tasks: tuple[Task, ...]
     inputs: tuple[tuple[int, ...], ...]
     calls: tuple[Call, ...]
-    call_of: tuple[int, ...]
+    calls_of: tuple[tuple[int, ...], ...]
     overwrites: tuple[int, ...]
     sends: tuple[tuple[tuple[int, int], ...], ...]
     arrivals: tuple[tuple[int, tuple[int, ...], np.dtype], ...]
@@ -75,14 +86,14 @@ def split(taskgraph: TaskGraph) -> tuple[SitePart, ...]:
     urgency = _urgencies(taskgraph)
     order = sorted(range(len(tasks)), key=lambda i: -urgency[i])
     kept = {t for out in taskgraph.outputs for t, _ in out.blocks}
-    calls: dict[int, Call] = {}
+    known: dict[int, Call] = {}
     parts = []
     for site in range(taskgraph.sites):
         own = [i for i in order if tasks[i].site == site and not isinstance(tasks[i], Move)]
         arriving = [i for i in order if tasks[i].site == site and isinstance(tasks[i], Move)]
         slot = {i: s for s, i in enumerate(own + arriving)}
-        made = [_call(taskgraph, tasks[i], calls) for i in own]
-        distinct = {call: n for n, call in enumerate(dict.fromkeys(c for c in made if c is not None))}
+        made = [[_call(taskgraph, origin, known) for origin, _ in calls(tasks[i])] for i in own]
+        distinct = {call: n for n, call in enumerate(dict.fromkeys(c for each in made for c in each))}
         parts.append(
             SitePart(
                 site=site,
@@ -91,7 +102,7 @@ def split(taskgraph: TaskGraph) -> tuple[SitePart, ...]:
                 tasks=tuple(tasks[i] for i in own),
                 inputs=tuple(tuple(slot[j] for j in tasks[i].inputs) for i in own),
                 calls=tuple(distinct),
-                call_of=tuple(-1 if c is None else distinct[c] for c in made),
+                calls_of=tuple(tuple(distinct[c] for c in each) for each in made),
                 overwrites=tuple(_overwritten(taskgraph, i, kept) for i in own),
                 sends=tuple(
                     tuple((tasks[r].site, r) for r in consumers[i] if isinstance(tasks[r], Move)) for i in own
@@ -103,12 +114,10 @@ def split(taskgraph: TaskGraph) -> tuple[SitePart, ...]:
     return tuple(parts)
 
 
-def _call(taskgraph: TaskGraph, task: Task, calls: dict[int, Call]) -> Call | None:
-    if not isinstance(task, Apply):
-        return None
-    if task.origin not in calls:
-        calls[task.origin] = Call.of(taskgraph.graph, taskgraph.graph.nodes[task.origin])
-    return calls[task.origin]
+def _call(taskgraph: TaskGraph, origin: int, known: dict[int, Call]) -> Call:
+    if origin not in known:
+        known[origin] = Call.of(taskgraph.graph, taskgraph.graph.nodes[origin])
+    return known[origin]
 
 
 def _urgencies(taskgraph: TaskGraph) -> list[float]:
@@ -124,8 +133,8 @@ def _urgencies(taskgraph: TaskGraph) -> list[float]:
     for i in range(len(taskgraph.tasks) - 1, -1, -1):
         task = taskgraph.tasks[i]
         match task:
-            case Apply():
-                own = 2e-6 + prod(stop - start for start, stop in task.ranges) / rates[task.origin]
+            case Apply() | Fused():
+                own = 2e-6 + sum(prod(box_shape(ranges)) / rates[node] for node, ranges in calls(task))
             case Move():
                 own = 5e-5 + nbytes(task) / 1e9
             case _:
@@ -147,7 +156,7 @@ def _overwritten(taskgraph: TaskGraph, i: int, kept: set[int]) -> int:
             case Aggregate() | Assemble():
                 fresh = len(source.inputs) > 1
             case _:
-                fresh = isinstance(source, Move)
+                fresh = isinstance(source, Fused | Move)
         if fresh and source.dtype == task.dtype and taskgraph.consumers[j] == (i,) and j not in kept:
             return position
     return -1
