@@ -36,7 +36,8 @@ def site_threads():
 def blas_threads():
     """Return the threads of the BLAS that numpy calls: scipy brings one of its own, loaded when it likes."""
     libraries = ThreadpoolController().lib_controllers
-    return [lib.num_threads for lib in libraries if lib.user_api == "blas" and "scipy.libs" not in lib.filepath]
+    libraries = [lib for lib in libraries if lib.user_api == "blas" and "scipy.libs" not in lib.filepath]
+    return [lib.num_threads for lib in libraries]
 
 
 @settings(deadline=None, max_examples=150)
