@@ -89,10 +89,10 @@ def choose(
     if by == "seconds":
         plans = _fast(graph, p, layouts, pins, hardware)
         return min(
-            (_realised(plan, sites, layouts, hardware) for plan in plans), key=lambda c: c.simulation.makespan
+            (realised(plan, sites, layouts, hardware) for plan in plans), key=lambda c: c.simulation.makespan
         )
     plans = _frugal(graph, p, layouts, pins)
-    choices = [_realised(plan, sites, layouts, hardware) for plan in plans]
+    choices = [realised(plan, sites, layouts, hardware) for plan in plans]
     even = [c for c in choices if c.work_balance <= max(SLACK, choices[0].work_balance)]
     return min(even, key=lambda c: c.tasks.bytes_moved)
 
@@ -140,7 +140,7 @@ def _distinct(plans: list[Plan]) -> list[Plan]:
 # ------------------------------------------------------------------------------- placed and lowered
 
 
-def _realised(plan: Plan, sites: int, layouts: Mapping[str, Layout], hardware: Hardware | None) -> Choice:
+def realised(plan: Plan, sites: int, layouts: Mapping[str, Layout], hardware: Hardware | None) -> Choice:
     """Return `plan` placed and lowered."""
     if hardware is None:
         placement = place(plan, sites, layouts)

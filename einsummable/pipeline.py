@@ -12,254 +12,25 @@ displaying a `Compiled` shows what is already there and computes nothing.
 from __future__ import annotations
 
 import os
-import re
-import reprlib
-import unicodedata
-from collections.abc import Iterable, Mapping
-from functools import cached_property, lru_cache
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from einsummable import views
-from einsummable.arguments import as_array, described, read_namespace, sort_out
-from einsummable.display import Picture
+from einsummable.arguments import described, read_namespace, sort_out
+from einsummable.compiled import Compiled, mentioned
 from einsummable.equation import Signature, bind
-from einsummable.errors import ParseError, PlanError, UnknownNameError, nearest
-from einsummable.graph import EinGraph
+from einsummable.errors import ParseError
 from einsummable.kernels.whole import Whole
-from einsummable.language.elaborate import InputSpec, elaborate
+from einsummable.language.elaborate import elaborate
 from einsummable.language.parser import parse
 from einsummable.lazy import Tensor, graph_of, set_runner, tensor  # noqa: F401 - `tensor` is public here
-from einsummable.planner import strategies
-from einsummable.planner.eindecomp import plan as eindecomp
-from einsummable.planner.explain import Explanation, explain
-from einsummable.planner.placement import place
-from einsummable.planner.plan import Layout, Placement, Plan
-from einsummable.runtime.cluster import Cluster
-from einsummable.runtime.events import RunRecord
+from einsummable.options import check_plan_options, positive
+from einsummable.planner.eindecomp import Pins
+from einsummable.planner.hardware import Hardware
+from einsummable.planner.plan import Plan
 from einsummable.runtime.executor import Executor
-from einsummable.runtime.local import LocalExecutor
-from einsummable.taskgraph.lower import lower
-from einsummable.taskgraph.tasks import TaskGraph
-
-
-def default_sites() -> int:
-    """Return how many sites a program gets when nobody says: the processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-class Compiled:
-    """A program with its inputs' shapes fixed: every rung of the ladder, each made once.
-
-    Attributes
-    ----------
-    graph
-        The EinGraph.
-    sites, p
-        How many sites there are, and how many kernel calls each node is to be cut into.
-    plan, placement, tasks
-        How every node is cut; where every block is; what happens on which site.
-    last
-        The record of the last run, or None.
-    """
-
-    def __init__(
-        self,
-        graph: EinGraph,
-        data: Mapping[str, Any],
-        *,
-        sites: int | None = None,
-        cluster: Executor | None = None,
-        p: int | None = None,
-    ) -> None:
-        have = cluster.sites if cluster is not None else None
-        self.sites = _positive("sites", sites if sites is not None else have or default_sites())
-        if have is not None and self.sites > have:
-            raise PlanError(f"{self.sites} sites are asked for, the cluster has {have} engines")
-        self.p = _positive("p", p if p is not None else self.sites)
-        self.graph = graph
-        self.executor: Executor = cluster if cluster is not None else _local(self.sites)
-        self.last: RunRecord | None = None
-        self._data = dict(data)
-        self._moved: dict[tuple, Compiled] = {}
-
-    @property
-    def cluster(self) -> Cluster | None:
-        """The cluster it runs on; None where sites are threads of this process."""
-        return self.executor if isinstance(self.executor, Cluster) else None
-
-    @cached_property
-    def layouts(self) -> dict[str, Layout]:
-        """Where the inputs that already live on engines are."""
-        known = ((name, getattr(self._data.get(name), "layout", None)) for name in self.graph.inputs)
-        return {name: layout for name, layout in known if layout is not None}
-
-    @cached_property
-    def plan(self) -> Plan:
-        """How every node is cut, by EinDecomp."""
-        return eindecomp(self.graph, self.p, layouts=self.layouts)
-
-    @cached_property
-    def placement(self) -> Placement:
-        """Where every kernel call and every block is."""
-        return place(self.plan, self.sites, self.layouts)
-
-    @cached_property
-    def tasks(self) -> TaskGraph:
-        """What happens on which site."""
-        return lower(self.plan, self.placement, self.layouts)
-
-    def explain(self) -> Explanation:
-        """Return the plan in figures: totals, a row a node, and the named strategies on the same scale."""
-        rivals = {}
-        for plan in strategies.named_plans(self.graph, self.p):
-            rivals[plan.strategy] = lower(plan, place(plan, self.sites, self.layouts), self.layouts)
-        return explain(self.plan, self.placement, self.tasks, rivals)
-
-    def run(
-        self,
-        inputs: Mapping[str, Any] | None = None,
-        /,
-        *,
-        keep: bool = False,
-        timeout: float | None = None,
-        **data: Any,
-    ) -> dict[str, Any]:
-        """Run the program and return its outputs by name.
-
-        Parameters
-        ----------
-        inputs
-            Arrays and scalars in place of those given to `compile`, with the same shapes and dtypes.
-        keep
-            On a cluster, leave the results on the engines and return distributed tensors.
-        timeout
-            Seconds after which the run is stopped with an `EngineError`.
-        **data
-            The same by keyword.
-
-        Returns
-        -------
-        dict
-            A fresh array, of no dimensions for a scalar, or a distributed tensor for each output.
-
-        Raises
-        ------
-        UnknownNameError
-            An input has no array, a scalar no value, or a name is neither.
-        ShapeError, DtypeError
-            An array or a scalar is not what the program was compiled for.
-        EngineError
-            A site failed, or the time was up.
-        """
-        _check_option("keep", keep, isinstance(keep, bool), "True or False")
-        seconds = timeout is None or isinstance(timeout, int | float)
-        _check_option("timeout", timeout, seconds, "a number of seconds, or None")
-        data = {**read_namespace(inputs), **data}
-        self._check_names(data, [*self.graph.inputs, *(p.name for p in self.graph.params)])
-        given = self._data | data
-        arrays = {}
-        for name, node in self.graph.inputs.items():
-            if name not in given:
-                raise UnknownNameError(f"no array is given for the input {name!r}")
-            arrays[name] = as_array(name, given[name], node.dtype)
-        lowered = self._lowered_for(given)
-        options = {"keep": True} if keep else {}
-        scalars = {p.name: given[p.name] for p in self.graph.params if p.name in given}
-        results = self.executor.run(lowered, arrays, scalars, timeout=timeout, **options)
-        self.last = self.executor.last
-        return results
-
-    def put(self, **arrays: Any) -> None:
-        """Leave inputs on the cluster's engines, cut and placed as the plan reads them: runs then move none.
-
-        Raises
-        ------
-        PlanError
-            The program was not compiled for a cluster.
-        """
-        if self.cluster is None:
-            raise PlanError("put leaves arrays on engines, and this program was compiled for threads")
-        self._check_names(arrays, self.graph.inputs)
-        for name, array in arrays.items():
-            layout = self._layout(name)
-            self._data[name] = self.cluster.put(array, parts=layout.parts, sites=layout.sites)
-
-    def _layout(self, name: str) -> Layout:
-        """Return where the plan has the blocks of an input."""
-        i = self.graph.nodes.index(self.graph.inputs[name])
-        return Layout(self.plan.partitions[i].parts, self.placement.homes[i])
-
-    def _lowered_for(self, given: Mapping[str, Any]) -> TaskGraph:
-        """Return the TaskGraph that reads distributed tensors where they are, planned anew if they moved."""
-        known = ((name, getattr(given[name], "layout", None)) for name in self.graph.inputs)
-        layouts = {name: layout for name, layout in known if layout is not None}
-        if all(self._layout(name) == layout for name, layout in layouts.items()):
-            return self.tasks
-        key = tuple(sorted(layouts.items(), key=lambda item: item[0]))
-        if key not in self._moved:
-            self._moved[key] = Compiled(self.graph, given, sites=self.sites, cluster=self.executor, p=self.p)
-        return self._moved[key].tasks
-
-    def _check_names(self, given: Mapping[str, Any], known: Iterable[str]) -> None:
-        for name in given:
-            if name not in known:
-                raise UnknownNameError(
-                    f"the program has no input called {name!r}", notes=nearest(name, known)
-                )
-
-    def __str__(self) -> str:
-        parts = [str(self.graph)]
-        if "plan" in vars(self):
-            parts.append(str(self.plan))
-        return "\n\n".join(parts)
-
-    def __repr__(self) -> str:
-        inputs = ", ".join(f"{n}{list(node.shape)}" for n, node in self.graph.inputs.items())
-        outputs = ", ".join(f"{n}{list(self.graph.nodes[o].shape)}" for n, o in self.graph.outputs)
-        where = f"{self.sites} site{'' if self.sites == 1 else 's'}"
-        return f"<Compiled {inputs or 'no inputs'} -> {outputs or 'nothing'}, {where}>"
-
-    def renew(self, inputs: Mapping[str, Any]) -> Compiled:
-        """Return this program compiled for what `inputs` are now, or itself, with its plan, where that fits.
-
-        Shapes, dtypes, kinds of scalars and extents that scalars name may be other ones; a graph that no text
-        made stays as it is.
-        """
-        if not self.graph.text:
-            return self
-        given = sort_out(self._data | dict(inputs), {})
-        known = {name: InputSpec(node.shape, node.dtype) for name, node in self.graph.inputs.items()}
-        graph = elaborate(parse(self.graph.text), known | given.specs, given.scalars, given.rest)
-        if graph == self.graph:
-            return self
-        data = _mentioned(self.graph.text, given.data)
-        return Compiled(graph, data, sites=self.sites, cluster=self.cluster, p=self.p)
-
-    def replan(
-        self, *, sites: int | None = None, cluster: Executor | None = None, p: int | None = None
-    ) -> Compiled:
-        """Return the same program with the same data for another number of sites, or to run elsewhere.
-
-        Parameters
-        ----------
-        sites, cluster, p
-            As for `compile`; without `cluster` it runs on threads of this process.
-        """
-        return Compiled(self.graph, self._data, sites=sites, cluster=cluster, p=p)
-
-    def picture(self) -> Picture:
-        """Return every tensor's blocks, coloured by site."""
-        return Picture(views.plan_view(self.plan, self.placement))
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        shown = [views.graph_view(self.graph)]
-        if "placement" in vars(self):
-            shown.append(views.plan_view(self.plan, self.placement))
-        if self.last is not None:
-            shown.append(views.timeline_view(self.last))
-        return {"text/html": views.html(shown), "text/plain": str(self)}
 
 
 def compile(  # noqa: A001 - in the sense of re.compile, always written qualified
@@ -270,6 +41,10 @@ def compile(  # noqa: A001 - in the sense of re.compile, always written qualifie
     sites: int | None = None,
     cluster: Executor | None = None,
     p: int | None = None,
+    hardware: Hardware | None = None,
+    memory: float | None = None,
+    pins: Pins | None = None,
+    plan: Plan | str | os.PathLike[str] | None = None,
     **arrays_or_shapes: Any,
 ) -> Compiled:
     """Compile a program for inputs of given shapes.
@@ -287,6 +62,16 @@ def compile(  # noqa: A001 - in the sense of re.compile, always written qualifie
         Where to run: a cluster, or None for threads of this process.
     p
         How many kernel calls to cut each node into; by default the number of sites.
+    hardware
+        What the sites are like.  If given, the plan is the one with the least simulated time there, else the
+        one that moves the fewest bytes.
+    memory
+        Bytes that a site may hold, where that is less than `hardware` says.
+    pins
+        Cuts that are given, by name of a tensor and label, as in ``{"H": {"b": 2, "h": 4}}``; the rest is
+        planned around them.  A dimension of a pinned tensor that is not named is not cut.
+    plan
+        A plan to use instead of making one, or the file that `Compiled.save_plan` wrote it to.
     **arrays_or_shapes
         The same by keyword; here a tuple of ints is the shape of a float32 input whose array comes later,
         and a list is an array.
@@ -301,7 +86,10 @@ def compile(  # noqa: A001 - in the sense of re.compile, always written qualifie
     ParseError, UnknownNameError, ShapeError, DtypeError
         The program is wrong; the message shows where.
     PlanError
-        `sites` or `p` cannot be.
+        `sites`, `p` or `hardware` cannot be, or `plan` is for another program.
+
+    Asked for a plan, the result raises a `CapacityError` where none fits the memory, and a `PlanError` or an
+    `UnknownNameError` where a pin cannot be.
 
     Examples
     --------
@@ -313,20 +101,27 @@ def compile(  # noqa: A001 - in the sense of re.compile, always written qualifie
     """
     for what, n in (("sites", sites), ("p", p)):
         if n is not None:
-            _positive(what, n)
+            positive(what, n)
+    check_plan_options(hardware, memory, pins, plan)
     namespace = read_namespace(inputs)
-    if not isinstance(program, str):
+    if isinstance(program, str):
+        given = sort_out(namespace, arrays_or_shapes)
+        graph = elaborate(parse(program), given.specs, given.scalars, given.rest)
+        data = mentioned(program, given.data)
+    else:
         graph, data = graph_of(_lazy(program))
-        return Compiled(graph, data | namespace | arrays_or_shapes, sites=sites, cluster=cluster, p=p)
-    given = sort_out(namespace, arrays_or_shapes)
-    graph = elaborate(parse(program), given.specs, given.scalars, given.rest)
-    return Compiled(graph, _mentioned(program, given.data), sites=sites, cluster=cluster, p=p)
-
-
-def _mentioned(text: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a namespace a program mentions: it shall not keep the rest of a notebook alive."""
-    words = set(re.findall(r"\w+", unicodedata.normalize("NFKC", text)))
-    return {name: value for name, value in data.items() if name in words}
+        data = data | namespace | arrays_or_shapes
+    return Compiled(
+        graph,
+        data,
+        sites=sites,
+        cluster=cluster,
+        p=p,
+        hardware=hardware,
+        memory=memory,
+        pins=pins,
+        plan=plan,
+    )
 
 
 def run(x: Tensor, *, sites: int | None = None, cluster: Executor | None = None) -> np.ndarray:
@@ -405,23 +200,3 @@ def _lazy(program: object) -> dict[str, Tensor]:
         f"a program is text, a lazy tensor or several by name, not {described(program)}",
         notes=("ein.tensor(x) makes an array lazy",) if isinstance(program, np.ndarray) else (),
     )
-
-
-def _check_option(what: str, value: object, right: bool, wanted: str) -> None:
-    if not right:
-        notes = (f"an input that is called {what!r} goes into a mapping: run({{{what!r}: …}})",)
-        raise PlanError(f"{what} must be {wanted}, not {described(value)}", notes=notes)
-
-
-def _positive(what: str, n: int) -> int:
-    if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-        notes = ()
-        if isinstance(n, np.ndarray | tuple):
-            notes = (f"an input that is called {what!r} goes into a mapping: compile(…, {{{what!r}: …}})",)
-        raise PlanError(f"{what} must be a whole number from 1, not {reprlib.repr(n)}", notes=notes)
-    return int(n)
-
-
-@lru_cache(maxsize=64)
-def _local(sites: int) -> LocalExecutor:
-    return LocalExecutor(sites)

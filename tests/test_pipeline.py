@@ -10,6 +10,7 @@ import einsummable as ein
 from einsummable.errors import PlanError, ShapeError, UnknownNameError
 from einsummable.evaluate import evaluate
 from einsummable.pipeline import Compiled
+from einsummable.planner.hardware import host
 from einsummable.taskgraph import tasks
 
 MLP = "H[b,h] = relu(sum[d] X[b,d] * W[d,h])\nY[b,o] = H[b,h] * V[h,o]"
@@ -128,3 +129,31 @@ def test_replan_keeps_program_and_data():
     three = net.replan(sites=3)
     assert (three.sites, three.plan.p) == (3, 3)
     np.testing.assert_array_equal(three.run()["Y"], net.run()["Y"])
+
+
+def test_a_pinned_cut_is_kept_and_the_rest_planned_around_it():
+    given = arrays()
+    net = ein.compile(MLP, sites=4, pins={"H": {"b": 2, "h": 2}}, **given)
+    cuts = {net.graph.name_of(i): str(cut) for i, cut in enumerate(net.plan.partitions)}
+    assert cuts["H"] == "b2 h2"
+    assert net.plan.partitions[net.graph.outputs[0][1]].blocks > 1
+    assert "pinned" in {row.why for row in net.explain().rows}
+    np.testing.assert_array_equal(net.run()["Y"], mlp(**given))
+    with pytest.raises(UnknownNameError, match="a cut is given for 'Q', which is no tensor"):
+        net.replan(pins={"Q": {}}).plan
+
+
+def test_with_a_hardware_the_simulated_time_counts():
+    net = ein.compile(MLP, hardware=host(3), **arrays())
+    told = net.explain()
+    assert net.sites == 3
+    assert told.hardware == "host"
+    assert told.seconds == net.simulation.makespan == min(s.seconds for s in told.strategies)
+    with pytest.raises(PlanError, match="host has 3 sites, the program is for 2"):
+        net.replan(sites=2, hardware=host(3))
+
+
+@pytest.mark.parametrize("option", ["hardware", "memory", "pins", "plan"])
+def test_an_input_that_is_called_like_an_option_is_told_where_to_go(option):
+    with pytest.raises(PlanError, match=f"{option} must be .*, not an array of float64\nnote: an input that"):
+        ein.compile("Y[i] = X[i]", X=np.ones(2), **{option: np.ones(3)})

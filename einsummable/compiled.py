@@ -1,0 +1,378 @@
+"""A compiled program: every rung of the ladder from the graph to results, each made once.
+
+Contract: the plan, the placement and the TaskGraph are made when they are first asked for, and kept; `run`
+runs them.  Printing or displaying a `Compiled` shows what is already there and computes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import cached_property, lru_cache
+from math import inf
+from typing import Any
+
+from einsummable import views
+from einsummable.arguments import as_array, read_namespace, sort_out
+from einsummable.choose import Choice, realised, routed
+from einsummable.display import Picture
+from einsummable.errors import PlanError, UnknownNameError, nearest
+from einsummable.fit import fitted, fitting
+from einsummable.graph import EinGraph
+from einsummable.language.elaborate import InputSpec, elaborate
+from einsummable.language.parser import parse
+from einsummable.lazy import Tensor, graph_of, set_runner, tensor  # noqa: F401 - `tensor` is public here
+from einsummable.options import check_plan_options, check_run_option, positive
+from einsummable.planner import saved, strategies
+from einsummable.planner.eindecomp import Pins
+from einsummable.planner.explain import Explanation, explain, strategy_row
+from einsummable.planner.hardware import Hardware, host
+from einsummable.planner.plan import Layout, Placement, Plan
+from einsummable.planner.saved import SavedPlan
+from einsummable.runtime.cluster import Cluster
+from einsummable.runtime.events import RunRecord
+from einsummable.runtime.executor import Executor
+from einsummable.runtime.local import LocalExecutor
+from einsummable.taskgraph.lower import lower
+from einsummable.taskgraph.simulate import Simulation, simulate
+from einsummable.taskgraph.tasks import TaskGraph
+
+
+def default_sites() -> int:
+    """Return how many sites a program gets when nobody says: the processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class Compiled:
+    """A program with its inputs' shapes fixed: every rung of the ladder, each made once.
+
+    Attributes
+    ----------
+    graph
+        The EinGraph.
+    sites, p
+        How many sites there are, and how many kernel calls each node is to be cut into.
+    hardware, memory, pins
+        What the plan is made for (see `compile`).
+    plan, placement, tasks
+        How every node is cut; where every block is; what happens on which site.
+    last
+        The record of the last run, or None.
+    """
+
+    def __init__(
+        self,
+        graph: EinGraph,
+        data: Mapping[str, Any],
+        *,
+        sites: int | None = None,
+        cluster: Executor | None = None,
+        p: int | None = None,
+        hardware: Hardware | None = None,
+        memory: float | None = None,
+        pins: Pins | None = None,
+        plan: Plan | str | os.PathLike[str] | None = None,
+    ) -> None:
+        have = cluster.sites if cluster is not None else None
+        check_plan_options(hardware, memory, pins, plan)
+        if sites is None and have is None and hardware is not None:
+            sites = hardware.sites
+        self.sites = positive("sites", sites if sites is not None else have or default_sites())
+        if have is not None and self.sites > have:
+            raise PlanError(f"{self.sites} sites are asked for, the cluster has {have} engines")
+        if hardware is not None and hardware.sites != self.sites:
+            raise PlanError(f"{hardware.name} has {hardware.sites} sites, the program is for {self.sites}")
+        self.hardware, self.memory, self.pins = hardware, memory, dict(pins or {})
+        self.graph = graph
+        self._saved = _saved(plan, graph)
+        self.p = positive("p", p if p is not None else self._saved.plan.p if self._saved else self.sites)
+        self.executor: Executor = cluster if cluster is not None else _local(self.sites)
+        self.last: RunRecord | None = None
+        self._data = dict(data)
+        self._moved: dict[tuple, Compiled] = {}
+
+    @property
+    def cluster(self) -> Cluster | None:
+        """The cluster it runs on; None where sites are threads of this process."""
+        return self.executor if isinstance(self.executor, Cluster) else None
+
+    @cached_property
+    def layouts(self) -> dict[str, Layout]:
+        """Where the inputs that already live on engines are."""
+        known = ((name, getattr(self._data.get(name), "layout", None)) for name in self.graph.inputs)
+        return {name: layout for name, layout in known if layout is not None}
+
+    @cached_property
+    def choice(self) -> Choice:
+        """Plan, placement and tasks: of all that were tried, those that move least or take the least time."""
+        if self._saved is not None:
+            return self._reused(self._saved)
+        found = fitting(
+            self.graph,
+            self.sites,
+            memory=self.limit,
+            p=self.p,
+            by="bytes" if self.hardware is None else "seconds",
+            layouts=self.layouts,
+            pins=self.pins,
+            hardware=self.hardware,
+        )
+        return replace(found, plan=replace(found.plan, strategy="eindecomp"))
+
+    def _reused(self, saved: SavedPlan) -> Choice:
+        """Return the tasks of a plan that was given, placed as it says if it is for as many sites."""
+        placement = saved.placement
+        if placement is None or placement.sites != self.sites or self.layouts:
+            choice = realised(saved.plan, self.sites, self.layouts, self.hardware)
+        elif self.hardware is not None:
+            choice = routed(saved.plan, placement, self.hardware)
+        else:
+            choice = Choice(saved.plan, placement, lower(saved.plan, placement))
+        return fitted(choice, self.limit)
+
+    @property
+    def limit(self) -> float:
+        """The bytes that a site may hold."""
+        given = [self.memory, None if self.hardware is None else self.hardware.memory]
+        return min((n for n in given if n is not None), default=inf)
+
+    @property
+    def plan(self) -> Plan:
+        """How every node is cut."""
+        return self.choice.plan
+
+    @property
+    def placement(self) -> Placement:
+        """Where every kernel call and every block is."""
+        return self.choice.placement
+
+    @property
+    def tasks(self) -> TaskGraph:
+        """What happens on which site."""
+        return self.choice.tasks
+
+    @cached_property
+    def simulation(self) -> Simulation:
+        """How the program would run on `hardware`, or on a server of as many sites where none was given."""
+        return self.choice.simulation or simulate(self.tasks, self.hardware or host(self.sites))
+
+    def explain(self) -> Explanation:
+        """Return the plan in figures: totals, a row a node, and the named strategies on the same scale."""
+        rivals = []
+        for plan in strategies.named_plans(self.graph, self.p, layouts=self.layouts):
+            rival = realised(plan, self.sites, self.layouts, self.hardware)
+            run = rival.simulation or simulate(rival.tasks, self.simulation.hardware)
+            rivals.append(strategy_row(plan.strategy, rival.tasks, run))
+        return explain(
+            self.plan,
+            self.placement,
+            self.tasks,
+            rivals,
+            run=self.simulation,
+            hardware=self.simulation.hardware.name,
+            memory=self.limit,
+            layouts=self.layouts,
+            pins=self.pins,
+        )
+
+    def save_plan(self, path: str | os.PathLike[str]) -> None:
+        """Write plan and placement to a file, for `compile` to use again."""
+        saved.save(path, self.plan, self.placement)
+
+    def run(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        /,
+        *,
+        keep: bool = False,
+        timeout: float | None = None,
+        **data: Any,
+    ) -> dict[str, Any]:
+        """Run the program and return its outputs by name.
+
+        Parameters
+        ----------
+        inputs
+            Arrays and scalars in place of those given to `compile`, with the same shapes and dtypes.
+        keep
+            On a cluster, leave the results on the engines and return distributed tensors.
+        timeout
+            Seconds after which the run is stopped with an `EngineError`.
+        **data
+            The same by keyword.
+
+        Returns
+        -------
+        dict
+            A fresh array, of no dimensions for a scalar, or a distributed tensor for each output.
+
+        Raises
+        ------
+        UnknownNameError
+            An input has no array, a scalar no value, or a name is neither.
+        ShapeError, DtypeError
+            An array or a scalar is not what the program was compiled for.
+        EngineError
+            A site failed, or the time was up.
+        """
+        check_run_option("keep", keep, isinstance(keep, bool), "True or False")
+        seconds = timeout is None or isinstance(timeout, int | float)
+        check_run_option("timeout", timeout, seconds, "a number of seconds, or None")
+        data = {**read_namespace(inputs), **data}
+        self._check_names(data, [*self.graph.inputs, *(p.name for p in self.graph.params)])
+        given = self._data | data
+        arrays = {}
+        for name, node in self.graph.inputs.items():
+            if name not in given:
+                raise UnknownNameError(f"no array is given for the input {name!r}")
+            arrays[name] = as_array(name, given[name], node.dtype)
+        lowered = self._lowered_for(given)
+        options = {"keep": True} if keep else {}
+        scalars = {p.name: given[p.name] for p in self.graph.params if p.name in given}
+        results = self.executor.run(lowered, arrays, scalars, timeout=timeout, **options)
+        self.last = self.executor.last
+        return results
+
+    def put(self, **arrays: Any) -> None:
+        """Leave inputs on the cluster's engines, cut and placed as the plan reads them: runs then move none.
+
+        Raises
+        ------
+        PlanError
+            The program was not compiled for a cluster.
+        """
+        if self.cluster is None:
+            raise PlanError("put leaves arrays on engines, and this program was compiled for threads")
+        self._check_names(arrays, self.graph.inputs)
+        for name, array in arrays.items():
+            layout = self._layout(name)
+            self._data[name] = self.cluster.put(array, parts=layout.parts, sites=layout.sites)
+
+    def _layout(self, name: str) -> Layout:
+        """Return where the plan has the blocks of an input."""
+        i = self.graph.nodes.index(self.graph.inputs[name])
+        return Layout(self.plan.partitions[i].parts, self.placement.homes[i])
+
+    def _lowered_for(self, given: Mapping[str, Any]) -> TaskGraph:
+        """Return the TaskGraph that reads distributed tensors where they are, planned anew if they moved."""
+        known = ((name, getattr(given[name], "layout", None)) for name in self.graph.inputs)
+        layouts = {name: layout for name, layout in known if layout is not None}
+        if all(self._layout(name) == layout for name, layout in layouts.items()):
+            return self.tasks
+        key = tuple(sorted(layouts.items(), key=lambda item: item[0]))
+        if key not in self._moved:
+            self._moved[key] = self._again(self.graph, given)
+        return self._moved[key].tasks
+
+    def _check_names(self, given: Mapping[str, Any], known: Iterable[str]) -> None:
+        for name in given:
+            if name not in known:
+                raise UnknownNameError(
+                    f"the program has no input called {name!r}", notes=nearest(name, known)
+                )
+
+    def __str__(self) -> str:
+        parts = [str(self.graph)]
+        if "choice" in vars(self):
+            parts.append(str(self.plan))
+        return "\n\n".join(parts)
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(f"{n}{list(node.shape)}" for n, node in self.graph.inputs.items())
+        outputs = ", ".join(f"{n}{list(self.graph.nodes[o].shape)}" for n, o in self.graph.outputs)
+        where = f"{self.sites} site{'' if self.sites == 1 else 's'}"
+        return f"<Compiled {inputs or 'no inputs'} -> {outputs or 'nothing'}, {where}>"
+
+    def renew(self, inputs: Mapping[str, Any]) -> Compiled:
+        """Return this program compiled for what `inputs` are now, or itself, with its plan, where that fits.
+
+        Shapes, dtypes, kinds of scalars and extents that scalars name may be other ones; a graph that no text
+        made stays as it is.
+        """
+        if not self.graph.text:
+            return self
+        given = sort_out(self._data | dict(inputs), {})
+        known = {name: InputSpec(node.shape, node.dtype) for name, node in self.graph.inputs.items()}
+        graph = elaborate(parse(self.graph.text), known | given.specs, given.scalars, given.rest)
+        if graph == self.graph:
+            return self
+        return self._again(graph, mentioned(self.graph.text, given.data))
+
+    def _again(self, graph: EinGraph, data: Mapping[str, Any]) -> Compiled:
+        """Return a program for the same sites, made by the same rules."""
+        return Compiled(
+            graph,
+            data,
+            sites=self.sites,
+            cluster=self.executor,
+            p=self.p,
+            hardware=self.hardware,
+            memory=self.memory,
+            pins=self.pins,
+            plan=self._saved.plan if self._saved is not None and graph is self.graph else None,
+        )
+
+    def replan(
+        self,
+        *,
+        sites: int | None = None,
+        cluster: Executor | None = None,
+        p: int | None = None,
+        hardware: Hardware | None = None,
+        memory: float | None = None,
+        pins: Pins | None = None,
+        plan: Plan | str | os.PathLike[str] | None = None,
+    ) -> Compiled:
+        """Return the same program with the same data, planned anew or to run elsewhere.
+
+        Parameters
+        ----------
+        sites, cluster, p, hardware, memory, pins, plan
+            As for `compile`, and what is left out has its default there: without `cluster` it runs on threads
+            of this process.
+        """
+        return Compiled(
+            self.graph,
+            self._data,
+            sites=sites,
+            cluster=cluster,
+            p=p,
+            hardware=hardware,
+            memory=memory,
+            pins=pins,
+            plan=plan,
+        )
+
+    def picture(self) -> Picture:
+        """Return every tensor's blocks, coloured by site."""
+        return Picture(views.plan_view(self.plan, self.placement))
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        shown = [views.graph_view(self.graph)]
+        if "choice" in vars(self):
+            shown.append(views.plan_view(self.plan, self.placement))
+        if self.last is not None:
+            shown.append(views.timeline_view(self.last))
+        return {"text/html": views.html(shown), "text/plain": str(self)}
+
+
+def mentioned(text: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a namespace a program mentions: it shall not keep the rest of a notebook alive."""
+    words = set(re.findall(r"\w+", unicodedata.normalize("NFKC", text)))
+    return {name: value for name, value in data.items() if name in words}
+
+
+def _saved(plan: Plan | str | os.PathLike[str] | None, graph: EinGraph) -> SavedPlan | None:
+    """Return the plan that is given, held against `graph`."""
+    if plan is None:
+        return None
+    given = SavedPlan(plan) if isinstance(plan, Plan) else saved.load(plan)
+    return replace(given, plan=saved.for_graph(given.plan, graph))
+
+
+@lru_cache(maxsize=64)
+def _local(sites: int) -> LocalExecutor:
+    return LocalExecutor(sites)
