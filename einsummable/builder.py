@@ -56,8 +56,23 @@ class GraphBuilder:
         self._outputs: dict[str, int] = {}
         self._params: dict[str, ScalarType] = {}
 
+    @classmethod
+    def resume(cls, graph: EinGraph) -> GraphBuilder:
+        """Return a builder that goes on where `graph` ends; its nodes keep their ids."""
+        builder = cls(graph.text)
+        builder._nodes = list(graph.nodes)
+        builder._ids = {node: i for i, node in enumerate(graph.nodes)}
+        builder._outputs = dict(graph.outputs)
+        builder._params = dict(graph.param_types)
+        return builder
+
     def __getitem__(self, i: int) -> Node:
         return self._nodes[i]
+
+    @property
+    def params(self) -> tuple[tuple[str, ScalarType], ...]:
+        """Names and types of the scalars declared so far, as `scalar.infer` takes them."""
+        return tuple(self._params.items())
 
     def _add(self, node: Node) -> int:
         if node not in self._ids:

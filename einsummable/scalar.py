@@ -92,7 +92,7 @@ class ScalarExpr:
     @property
     def is_copy(self) -> bool:
         """Whether this is just its first input."""
-        return self.ops == (Arg(0),)
+        return self.ops in ((Arg(0),), (Arg(0), Call("stop_gradient", (0,))))
 
     @property
     def labels(self) -> frozenset[str]:
@@ -163,6 +163,9 @@ class ScalarBuilder:
     def __init__(self) -> None:
         self._ops: list[Op] = []
         self._ids: dict[Op, int] = {}
+
+    def __getitem__(self, i: int) -> Op:
+        return self._ops[i]
 
     def _add(self, op: Op) -> int:
         if op not in self._ids:
@@ -366,6 +369,7 @@ FUNCTIONS: dict[str, Function] = {
     "real": Function(1, np.real, _magnitude),
     "imag": Function(1, np.imag, _magnitude),
     "complex": Function(2, _compose_parts, _compose),
+    "stop_gradient": Function(1, lambda x: x, _same),
 } | {
     name: Function(1, lambda x, d=dtype: x.astype(d), _cast_to(dtype))
     for name, dtype in (dtypes.NAMED | dtypes.UNNAMED).items()

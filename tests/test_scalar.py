@@ -43,6 +43,7 @@ MEANING = {
     "real": lambda a: a if isinstance(a, bool) else a.real,
     "imag": lambda a: type(a)(0) if isinstance(a, bool) else a.imag,
     "complex": complex,
+    "stop_gradient": lambda a: a,
     "rsqrt": lambda a: a**-0.5,
 } | {name: lambda a, d=dtype: d.type(a).item() for name, dtype in NAMED.items() if dtype != BF16}
 CMATH = ["exp", "log", "sqrt", "tanh", "sin", "cos"]  # both in math and in cmath
