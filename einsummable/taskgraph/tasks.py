@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -32,6 +31,7 @@ from einsummable.errors import TaskError
 from einsummable.evaluate import check_inputs, evaluate_node, read_params
 from einsummable.graph import Box, EinGraph, box_shape, flops
 from einsummable.scalar import AGGREGATES
+from einsummable.taskgraph.regions import covers_once
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,21 +250,11 @@ def _ranges(box: Box) -> str:
 def check(taskgraph: TaskGraph) -> None:
     """Raise `TaskError` unless the program is well formed; return nothing."""
     for i, task in enumerate(taskgraph.tasks):
-        where = f"#{i} ({type(task).__name__} of %{task.origin})"
-        if not 0 <= task.site < taskgraph.sites:
-            raise TaskError(f"{where} is on site {task.site}, there are {taskgraph.sites}")
-        for j in task.inputs:
-            if not 0 <= j < i:
-                raise TaskError(f"{where} reads #{j}, which does not come before it: a cycle")
-        if not 0 <= task.origin < len(taskgraph.graph.nodes):
-            raise TaskError(f"{where} belongs to %{task.origin}, which does not exist")
-        sources = [taskgraph.tasks[j] for j in task.inputs]
-        _check_sites(where, task, sources)
-        _check_kind(where, taskgraph, task, sources)
-        if isinstance(task, Fused):
-            _check_steps(where, taskgraph, task, sources)
-        else:
-            _check_shape(where, taskgraph, task, sources)
+        wrong = _wrong_place(taskgraph, i, task)
+        if wrong is None:
+            wrong = _wrong_task(taskgraph, task, [taskgraph.tasks[j] for j in task.inputs])
+        if wrong is not None:
+            raise TaskError(f"#{i} ({type(task).__name__} of %{task.origin}){wrong}")
     _check_moves(taskgraph)
     for out in taskgraph.outputs:
         boxes = [box for _, box in out.blocks]
@@ -275,89 +265,116 @@ def check(taskgraph: TaskGraph) -> None:
             raise TaskError(f"the blocks of the output {out.name!r} do not cover it exactly once")
 
 
-def _check_sites(where: str, task: Task, sources: list[Task]) -> None:
+def _wrong_place(taskgraph: TaskGraph, i: int, task: Task) -> str | None:
+    """Return what is wrong with where task `i` stands and what it reads, in words that follow its name."""
+    if not 0 <= task.site < taskgraph.sites:
+        return f" is on site {task.site}, there are {taskgraph.sites}"
+    for j in task.inputs:
+        if not 0 <= j < i:
+            return f" reads #{j}, which does not come before it: a cycle"
+    if not 0 <= task.origin < len(taskgraph.graph.nodes):
+        return f" belongs to %{task.origin}, which does not exist"
     if isinstance(task, Move):
-        if len(sources) != 1 or isinstance(sources[0], Move):
-            raise TaskError(f"{where}: a move has one input, which is no move")
-        if sources[0].site == task.site:
-            raise TaskError(f"{where}: a move within site {task.site} is no move")
-        return
-    for j, source in zip(task.inputs, sources, strict=True):
-        if source.site != task.site:
-            raise TaskError(
-                f"{where} is on site {task.site} and reads #{j} on site {source.site}: a move is missing"
-            )
+        if len(task.inputs) != 1 or isinstance(taskgraph.tasks[task.inputs[0]], Move):
+            return ": a move has one input, which is no move"
+        if taskgraph.tasks[task.inputs[0]].site == task.site:
+            return f": a move within site {task.site} is no move"
+        return None
+    for j in task.inputs:
+        site = taskgraph.tasks[j].site
+        if site != task.site:
+            return f" is on site {task.site} and reads #{j} on site {site}: a move is missing"
+    return None
 
 
-def _check_kind(where: str, taskgraph: TaskGraph, task: Task, sources: list[Task]) -> None:
-    node = taskgraph.graph.nodes[task.origin]
+def _wrong_task(taskgraph: TaskGraph, task: Task, sources: list[Task]) -> str | None:
+    """Return what is wrong with `task` given what it reads."""
     match task:
-        case Read() if task.name not in taskgraph.graph.inputs:
-            raise TaskError(f"{where} reads {task.name!r}, which is no input")
-        case Apply() if isinstance(node, eingraph.Input):
-            raise TaskError(f"{where} is a kernel call of an input")
-        case Apply() if len(sources) != len(node.inputs):
-            raise TaskError(f"{where} has {len(sources)} inputs, its node reads {len(node.inputs)}")
-        case Aggregate() if not sources:
-            raise TaskError(f"{where} combines nothing")
-        case Aggregate() if task.aggregate not in AGGREGATES:
-            raise TaskError(f"{where}: {task.aggregate!r} is no aggregate")
-        case Slice() if len(sources) != 1:
-            raise TaskError(f"{where}: a slice has one input")
-        case Assemble() if len(sources) != len(task.places):
-            raise TaskError(f"{where} has {len(sources)} pieces for {len(task.places)} places")
-    odd = [] if isinstance(task, Apply | Fused) else [s.dtype for s in sources if s.dtype != task.dtype]
-    if odd:
-        raise TaskError(f"{where} is {task.dtype}, it reads {odd[0]}")
+        case Move():
+            return _wrong_dtype(task, sources) or _wrong_shape(task, sources[0].shape)
+        case Apply():
+            return _wrong_call(taskgraph, task, sources)
+        case Slice():
+            return _wrong_dtype(task, sources) or _wrong_slice(task, sources)
+        case Aggregate():
+            if not sources:
+                return " combines nothing"
+            if task.aggregate not in AGGREGATES:
+                return f": {task.aggregate!r} is no aggregate"
+            shapes = [_wrong_shape(task, source.shape) for source in sources]
+            return _wrong_dtype(task, sources) or next(filter(None, shapes), None)
+        case Assemble():
+            return _wrong_dtype(task, sources) or _wrong_pieces(task, sources)
+        case Read():
+            if task.name not in taskgraph.graph.inputs:
+                return f" reads {task.name!r}, which is no input"
+            return _wrong_dtype(task, sources) or _wrong_shape(task, box_shape(task.box))
+        case Fused():
+            return _wrong_steps(taskgraph, task, sources)
 
 
-def _check_steps(where: str, taskgraph: TaskGraph, task: Fused, sources: list[Task]) -> None:
+def _wrong_dtype(task: Task, sources: list[Task]) -> str | None:
+    for source in sources:
+        if source.dtype != task.dtype:
+            return f" is {task.dtype}, it reads {source.dtype}"
+    return None
+
+
+def _wrong_shape(task: Task, made: tuple[int, ...]) -> str | None:
+    return None if made == task.shape else f" has shape {task.shape}, what it makes has {made}"
+
+
+def _wrong_call(taskgraph: TaskGraph, task: Apply, sources: list[Task]) -> str | None:
+    node = taskgraph.graph.nodes[task.origin]
+    if isinstance(node, eingraph.Input):
+        return " is a kernel call of an input"
+    if len(sources) != len(node.inputs):
+        return f" has {len(sources)} inputs, its node reads {len(node.inputs)}"
+    for k, source in enumerate(sources):
+        if source.shape != box_shape(node.in_box(k, task.ranges)):
+            return f": its input {k} has shape {source.shape}, not that of the box it reads"
+    return _wrong_shape(task, box_shape(node.out_box(task.ranges)))
+
+
+def _wrong_slice(task: Slice, sources: list[Task]) -> str | None:
+    if len(sources) != 1:
+        return ": a slice has one input"
+    for (start, stop), n in zip(task.box, sources[0].shape, strict=True):
+        if start < 0 or stop > n:
+            return f" slices {_ranges(task.box)} out of a block of {sources[0].shape}"
+    return _wrong_shape(task, box_shape(task.box))
+
+
+def _wrong_pieces(task: Assemble, sources: list[Task]) -> str | None:
+    if len(sources) != len(task.places):
+        return f" has {len(sources)} pieces for {len(task.places)} places"
+    if [box_shape(b) for b in task.places] != [s.shape for s in sources]:
+        return ": a piece does not fit its place"
+    if not covers_once(task.places, task.shape):
+        return ": the pieces do not cover the block exactly once"
+    return None
+
+
+def _wrong_steps(taskgraph: TaskGraph, task: Fused, sources: list[Task]) -> str | None:
     shapes, made = [s.shape for s in sources], task.dtype
     if not task.steps or task.steps[-1].origin != task.origin:
-        raise TaskError(f"{where} does not end in a kernel call of its own node")
+        return " does not end in a kernel call of its own node"
     for s, step in enumerate(task.steps):
         if not 0 <= step.origin < len(taskgraph.graph.nodes):
-            raise TaskError(f"{where}: its step {s} belongs to %{step.origin}, which does not exist")
+            return f": its step {s} belongs to %{step.origin}, which does not exist"
         node = taskgraph.graph.nodes[step.origin]
         if isinstance(node, eingraph.Input) or len(step.reads) != len(node.inputs):
-            raise TaskError(f"{where}: its step {s} is no kernel call of %{step.origin}")
+            return f": its step {s} is no kernel call of %{step.origin}"
         for k, j in enumerate(step.reads):
             if not 0 <= j < len(shapes):
-                raise TaskError(f"{where}: its step {s} reads {j}, which does not come before it")
+                return f": its step {s} reads {j}, which does not come before it"
             if shapes[j] != box_shape(node.in_box(k, step.ranges)):
-                raise TaskError(f"{where}: input {k} of step {s} has shape {shapes[j]}, not what it reads")
+                return f": input {k} of step {s} has shape {shapes[j]}, not what it reads"
         shapes.append(box_shape(node.out_box(step.ranges)))
         made = node.dtype
-    if (shapes[-1], made) != (task.shape, task.dtype):
-        raise TaskError(f"{where} has shape {task.shape}, what it makes has {shapes[-1]}")
-
-
-def _check_shape(where: str, taskgraph: TaskGraph, task: Task, sources: list[Task]) -> None:
-    match task:
-        case Read():
-            wanted = [box_shape(task.box)]
-        case Slice():
-            wanted = [box_shape(task.box)]
-            if any(a < 0 or b > n for (a, b), n in zip(task.box, sources[0].shape, strict=True)):
-                raise TaskError(f"{where} slices {_ranges(task.box)} out of a block of {sources[0].shape}")
-        case Apply():
-            node = taskgraph.graph.nodes[task.origin]
-            wanted = [box_shape(node.out_box(task.ranges))]
-            for k, source in enumerate(sources):
-                if source.shape != box_shape(node.in_box(k, task.ranges)):
-                    raise TaskError(
-                        f"{where}: its input {k} has shape {source.shape}, not that of the box it reads"
-                    )
-        case Move() | Aggregate():
-            wanted = [source.shape for source in sources]
-        case Assemble():
-            wanted = [task.shape]
-            if [box_shape(b) for b in task.places] != [s.shape for s in sources]:
-                raise TaskError(f"{where}: a piece does not fit its place")
-            if not covers_once(task.places, task.shape):
-                raise TaskError(f"{where}: the pieces do not cover the block exactly once")
-    if any(shape != task.shape for shape in wanted):
-        raise TaskError(f"{where} has shape {task.shape}, what it makes has {wanted}")
+    if made != task.dtype:
+        return f" is {task.dtype}, its last call makes {made}"
+    return _wrong_shape(task, shapes[-1])
 
 
 def _check_moves(taskgraph: TaskGraph) -> None:
@@ -365,38 +382,6 @@ def _check_moves(taskgraph: TaskGraph) -> None:
     for i, task in enumerate(taskgraph.tasks):
         if isinstance(task, Move) and seen.setdefault((task.inputs[0], task.site), i) != i:
             raise TaskError(f"#{i} moves #{task.inputs[0]} to site {task.site} a second time")
-
-
-def covers_once(boxes: tuple[Box, ...] | list[Box], shape: tuple[int, ...]) -> bool:
-    """Return whether `boxes` cover a tensor of `shape` exactly once."""
-    if sum(prod(box_shape(b)) for b in boxes) != prod(shape):
-        return False
-    solid = [b for b in boxes if all(start < stop for start, stop in b)]
-    if any(start < 0 or stop > n for b in solid for (start, stop), n in zip(b, shape, strict=True)):
-        return False
-    return _is_grid(solid) or not _overlap(solid)  # equal volume and no overlap is a cover
-
-
-def _is_grid(boxes: list[Box]) -> bool:
-    """Return whether `boxes` are the distinct cells of one grid: found without comparing any two."""
-    edges = [sorted({x for r in column for x in r}) for column in zip(*boxes, strict=True)]
-    steps = [set(pairwise(e)) for e in edges]
-    cells = all(
-        r in step for column, step in zip(zip(*boxes, strict=True), steps, strict=True) for r in column
-    )
-    return cells and len(set(boxes)) == len(boxes)
-
-
-def _overlap(boxes: list[Box]) -> bool:
-    """Return whether any two of `boxes` overlap; sorted by their first range, only near ones can."""
-    boxes = sorted(boxes)
-    for i, a in enumerate(boxes):
-        for b in boxes[i + 1 :]:
-            if a and b[0][0] >= a[0][1]:
-                break
-            if all(s < t2 and s2 < t for (s, t), (s2, t2) in zip(a, b, strict=True)):
-                return True
-    return False
 
 
 def evaluate(
