@@ -1,10 +1,11 @@
 """The local executor: sites are threads of this process.
 
 Contract: see `executor`.  Kernels run side by side because numpy lets go of the interpreter in BLAS and in
-ufuncs; a move passes a reference.  BLAS is limited to `threads` threads while a run needs it and set back
-afterwards, whatever happened.  When a kernel raises, the time is over, an observer raises or the user
-interrupts, all sites are stopped after the task they are in, and nothing is waited for longer than a second.
-Runs from several threads at once do not disturb each other.
+ufuncs; a move passes a reference.  With a `memory` every site keeps its blocks in an arena of that size (see
+`bounded`): then a move is a copy, and runs take turns.  BLAS is limited to `threads` threads while a run
+needs it and set back afterwards, whatever happened.  When a kernel raises, the time is over, an observer
+raises or the user interrupts, all sites are stopped after the task they are in, and nothing is waited for
+longer than a second.  Runs from several threads at once do not disturb each other.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from queue import Empty, SimpleQueue
 
 import numpy as np
@@ -21,18 +22,13 @@ from threadpoolctl import ThreadpoolController
 
 from einsummable.errors import EngineError, PlanError
 from einsummable.evaluate import check_inputs, read_params
-from einsummable.runtime.engine import (
-    Inbox,
-    SiteProgram,
-    SiteResult,
-    Stop,
-    TaskFailedError,
-    load,
-    run_site,
-)
+from einsummable.runtime.bounded import Arena, BoundedProgram, bounded
+from einsummable.runtime.engine import SiteProgram, TaskFailedError, load
 from einsummable.runtime.events import Event, EventReader, Observer, RunEnded, RunRecord, SiteLog
-from einsummable.runtime.executor import blame, gather
-from einsummable.runtime.part import split, take
+from einsummable.runtime.executor import blame
+from einsummable.runtime.part import split
+from einsummable.runtime.threads import BoundedSites, FreeSites, Sites
+from einsummable.taskgraph.allocate import allocate, parse_bytes
 from einsummable.taskgraph.tasks import TaskGraph
 
 _POLL_SECONDS = 0.05  # how often observers hear of what happened
@@ -49,15 +45,23 @@ class LocalExecutor:
         The most sites a program may have.
     threads
         BLAS threads of each kernel.
+    memory
+        The bytes that the blocks of each site may take, as a number or as text like ``"2GB"``; by default
+        as many as they need.  Inputs and outputs are the caller's and do not count.
     """
 
-    def __init__(self, sites: int, threads: int = 1) -> None:
+    def __init__(self, sites: int, threads: int = 1, *, memory: float | str | None = None) -> None:
         if sites < 1 or threads < 1:
             raise PlanError(f"{sites} sites of {threads} threads cannot run anything")
         self.sites, self.threads = sites, threads
+        self.memory = None if memory is None else parse_bytes(memory)
+        self._arenas = [Arena() for _ in range(sites)]
+        self._turn = threading.Lock()
         self.last: RunRecord | None = None
         self._lock = threading.Lock()
-        self._programs: OrderedDict[int, tuple[TaskGraph, tuple[SiteProgram, ...]]] = OrderedDict()
+        self._programs: OrderedDict[int, tuple[TaskGraph, tuple[SiteProgram | BoundedProgram, ...]]] = (
+            OrderedDict()
+        )
 
     def run(
         self,
@@ -74,14 +78,14 @@ class LocalExecutor:
         check_inputs(taskgraph.graph, arrays)
         scalars = read_params(taskgraph.graph, params or {})
         arrays = {name: np.asarray(arrays[name]) for name in taskgraph.graph.inputs}
-        programs = self._load(taskgraph)
-        run = _Run(taskgraph, programs, observers)
+        run = _Run(taskgraph, self._sites(taskgraph), observers)
         try:
-            with _BLAS.limited(self.threads):
-                results = run.results(arrays, scalars, timeout)
-            whole = gather(taskgraph, results)
+            with _BLAS.limited(self.threads), nullcontext() if self.memory is None else self._turn:
+                whole = run.results(arrays, scalars, timeout)
         except BaseException as error:
             run.end(f"{type(error).__name__}: {error}")
+            for arena in self._arenas:
+                arena.abandon()  # a site inside a long kernel still writes to it
             raise
         else:
             run.end()
@@ -89,106 +93,91 @@ class LocalExecutor:
             self.last = run.record
         return whole
 
-    def _load(self, taskgraph: TaskGraph) -> tuple[SiteProgram, ...]:
+    def _sites(self, taskgraph: TaskGraph) -> Sites:
+        """Return the sites of a run, with their kernels chosen the first time."""
         with self._lock:
-            if id(taskgraph) in self._programs:
-                self._programs.move_to_end(id(taskgraph))
-                return self._programs[id(taskgraph)][1]
-        programs = tuple(map(load, split(taskgraph)))
+            known = self._programs.get(id(taskgraph))
+        if known is not None:
+            programs = known[1]
+        elif self.memory is None:
+            programs = tuple(map(load, split(taskgraph)))
+        else:
+            plan = allocate(taskgraph, self.memory, views=tuple(taskgraph.graph.inputs))
+            programs = tuple(map(BoundedProgram, bounded(plan)))
         with self._lock:
             # The task graph is kept with its programs, so that its id is not given to another one.
             self._programs[id(taskgraph)] = taskgraph, programs
+            self._programs.move_to_end(id(taskgraph))
             while len(self._programs) > _KEPT_PROGRAMS:
                 self._programs.popitem(last=False)
-        return programs
+        if self.memory is None:
+            return FreeSites(taskgraph, programs)
+        return BoundedSites(taskgraph, programs, self._arenas)
 
 
 class _Run:
     """One run: a thread a site, and the driver that waits for them."""
 
-    def __init__(
-        self, taskgraph: TaskGraph, programs: tuple[SiteProgram, ...], observers: Sequence[Observer]
-    ) -> None:
-        self._taskgraph, self._programs, self._observers = taskgraph, programs, tuple(observers)
-        self._inboxes: list[Inbox] = [SimpleQueue() for _ in programs]
-        self._answers: SimpleQueue[SiteResult | BaseException] = SimpleQueue()
+    def __init__(self, taskgraph: TaskGraph, sites: Sites, observers: Sequence[Observer]) -> None:
+        self._taskgraph, self._sites, self._observers = taskgraph, sites, tuple(observers)
+        self._answers: SimpleQueue[BaseException | None] = SimpleQueue()
         self._began, self._clock = time.time(), time.perf_counter()
-        self._logs = tuple(SiteLog(program.part.site) for program in programs)
+        self._logs = tuple(map(SiteLog, range(taskgraph.sites)))
         self._reader = EventReader(taskgraph, self._logs, self._began)
         self.record = RunRecord(taskgraph, self._logs, self._began, 0.0, "it is still running")
 
     def results(
         self, arrays: Mapping[str, np.ndarray], params: Mapping[str, np.generic], timeout: float | None
-    ) -> list[SiteResult]:
-        """Run all sites to their end and return their results."""
+    ) -> dict[str, np.ndarray]:
+        """Run all sites to their end and return the outputs."""
         threads = [
             threading.Thread(
                 target=self._work,
-                args=(program, log, arrays, params),
+                args=(log, arrays, params),
                 name=f"einsummable site {log.site}",
                 daemon=True,
             )
-            for program, log in zip(self._programs, self._logs, strict=True)
+            for log in self._logs
         ]
-        results: list[SiteResult] = []
+        ended = 0
         try:
             self._tell([self.record.start])
             for thread in threads:
                 thread.start()
-            while len(results) < len(threads):
-                results += self._wait(timeout)
+            while ended < len(threads):
+                ended += self._wait(timeout)
         finally:
             self._stop([t for t in threads if t.ident is not None])
-        return results
+        return self._sites.whole()
 
-    def _work(
-        self,
-        program: SiteProgram,
-        log: SiteLog,
-        arrays: Mapping[str, np.ndarray],
-        params: Mapping[str, np.generic],
-    ) -> None:
-        part = program.part
+    def _work(self, log: SiteLog, arrays: Mapping[str, np.ndarray], params: Mapping[str, np.generic]) -> None:
         try:
-            answer: SiteResult | BaseException = run_site(
-                program,
-                inputs=take(part, arrays),
-                params=params,
-                send=self._send,
-                inbox=self._inboxes[part.site],
-                log=log,
-            )
+            self._sites.work(log, arrays, params)
         except BaseException as error:  # noqa: BLE001 - the driver raises it
-            answer = error
-        self._answers.put(answer)
+            self._answers.put(error)
+        else:
+            self._answers.put(None)
 
-    def _send(self, site: int, tag: int, block: np.ndarray) -> None:
-        view = block.view()
-        view.flags.writeable = False  # both sites have it now
-        self._inboxes[site].put((tag, view))
-
-    def _wait(self, timeout: float | None) -> list[SiteResult]:
-        """Wait a little; return the result of a site that ended, and tell observers what happened."""
+    def _wait(self, timeout: float | None) -> bool:
+        """Wait a little; return whether a site ended, and tell observers what happened."""
         pause = _POLL_SECONDS if self._observers else _LINGER_SECONDS
         if timeout is not None:
             left = self._clock + timeout - time.perf_counter()
             if left <= 0:
                 raise self._overdue(timeout)
             pause = min(pause, left)
+        ended = True
+        answer = None
         try:
             answer = self._answers.get(timeout=pause)
         except Empty:
-            answer = None
+            ended = False
         self._tell(self._reader.poll())
-        match answer:
-            case None:
-                return []
-            case SiteResult():
-                return [answer]
-            case TaskFailedError():
-                raise blame(self._taskgraph, answer) from answer.__cause__
-            case _:
-                raise answer
+        if isinstance(answer, TaskFailedError):
+            raise blame(self._taskgraph, answer) from answer.__cause__
+        if answer is not None:
+            raise answer
+        return ended
 
     def _overdue(self, timeout: float) -> EngineError:
         graph, busy = self._taskgraph.graph, []
@@ -199,8 +188,7 @@ class _Run:
         return EngineError(f"the run was given up: it took longer than {timeout:g} s", notes=tuple(busy))
 
     def _stop(self, threads: Sequence[threading.Thread]) -> None:
-        for inbox in self._inboxes:
-            inbox.put(Stop("the run is over"))
+        self._sites.stop()
         deadline = time.perf_counter() + _LINGER_SECONDS
         for thread in threads:
             thread.join(max(deadline - time.perf_counter(), 0))
