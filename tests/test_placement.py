@@ -86,7 +86,7 @@ def test_reads_are_what_boxes_say(graph, p, data):
                 zip(zip(r.call.tolist(), r.block.tolist(), strict=True), r.bytes.tolist(), strict=True)
             )
             assert {key: size for key, size in found.items() if size} == expected
-            assert r.block_bytes.tolist() == [volume(box) * 4 for box in grid.boxes()]
+            assert r.block_bytes.tolist() == [volume(box) * 4 for box in grid.boxes]
 
 
 # ----------------------------------------------------------------------------------- by hand

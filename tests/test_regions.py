@@ -36,7 +36,7 @@ def test_pieces_put_a_box_together_from_its_blocks(drawn):
 @given(grids_and_boxes())
 def test_a_grid_knows_its_blocks(drawn):
     _, grid, _ = drawn
-    boxes = grid.boxes()
+    boxes = grid.boxes
     assert len(boxes) == grid.blocks
     for block, box in enumerate(boxes):
         assert grid.box(block) == box

@@ -11,9 +11,12 @@ starts where, and cut as, that says, whatever the plan's partition of it.
 
 from __future__ import annotations
 
+import gc
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from math import inf
 
 from einsummable.errors import PlanError
@@ -24,6 +27,7 @@ from einsummable.taskgraph.regions import Grid, Piece, disjoint, intersect, volu
 from einsummable.taskgraph.routes import broadcast, reduction
 from einsummable.taskgraph.tasks import Aggregate, Apply, Assemble, Move, Output, Read, Slice, Task, TaskGraph
 
+_whole = lru_cache(maxsize=4096)(whole)
 #: So many sites are served one after the other, however large the block.
 FLAT = 2
 
@@ -58,11 +62,24 @@ def lower(
         raise PlanError(f"hosts are given for {len(hosts)} sites, there are {placement.sites}")
     plan.check()
     placement.check(plan)
-    tensors = [_tensor(plan, placement, layouts or {}, i) for i in range(len(plan.graph.nodes))]
-    _demand(plan.graph, tensors)
-    taskgraph = _Emitter(plan.graph, placement.sites, tensors, hosts, tree_bytes).emit()
-    tasks.check(taskgraph)
+    with _no_collection():
+        tensors = [_tensor(plan, placement, layouts or {}, i) for i in range(len(plan.graph.nodes))]
+        _demand(plan.graph, tensors)
+        taskgraph = _Emitter(plan.graph, placement.sites, tensors, hosts, tree_bytes).emit()
+        tasks.check(taskgraph)
     return taskgraph
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Pause the collection of cycles: it would walk all tasks again and again, and they have none."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 @dataclass(slots=True)
@@ -104,7 +121,7 @@ def _tensor(plan: Plan, placement: Placement, layouts: Mapping[str, Layout], i: 
     if isinstance(node, Input):
         return _Tensor(node, grid, homes, holders=homes)
     coarse = Grid(out_edges(node, partition))
-    parents = [coarse.block_at(box) for box in grid.boxes()]
+    parents = [coarse.block_at(box) for box in grid.boxes]
     pairs = list(zip(partition.boxes(node.space), placement.calls[i], strict=True))
     each = len(pairs) // coarse.blocks
     calls = [pairs[b * each : (b + 1) * each] for b in range(coarse.blocks)]
@@ -158,7 +175,7 @@ class _Emitter:
         outputs = []
         for name, o in self.graph.outputs:
             tensor = self.tensors[o]
-            pairs = zip(tensor.homes, tensor.grid.boxes(), strict=True)
+            pairs = zip(tensor.homes, tensor.grid.boxes, strict=True)
             blocks = [(self.fetch(o, home, box), box) for home, box in pairs]
             outputs.append(Output(name, tensor.node.shape, tensor.node.dtype, tuple(blocks)))
         return TaskGraph(self.graph, self.sites, tuple(self.tasks), tuple(outputs))
@@ -224,14 +241,19 @@ class _Emitter:
             return [(self.slice(source, inside), place)]
         found = []
         for box in self.sends[j, block, site]:
+            if box == inside:
+                return [(self.sent(j, site, block, box), place)]
             shared = intersect(box, inside)
             if shared is not None:
-                moved = self.bring(self.slice(source, box), site, self.parents.get((j, block, box), {}))
                 at = tuple(
                     (s + p, e + p) for (s, e), (p, _) in zip(within(shared, inside), place, strict=True)
                 )
-                found.append((self.slice(moved, within(shared, box)), at))
+                found.append((self.slice(self.sent(j, site, block, box), within(shared, box)), at))
         return found
+
+    def sent(self, j: int, site: int, block: int, box: Box) -> int:
+        """Return the task that has on `site` what of a block is sent there as one message."""
+        return self.bring(self.slice(self.block(j, block), box), site, self.parents.get((j, block, box), {}))
 
     def route(self, j: int) -> None:
         """Decide what of each block of node `j` is sent where, and by which site."""
@@ -270,7 +292,7 @@ class _Emitter:
 
     def slice(self, source: int, box: Box) -> int:
         task = self.tasks[source]
-        if box == whole(task.shape):
+        if box == _whole(task.shape):
             return source
         if (source, box) not in self.ids:
             piece = Slice(task.site, (source,), box, box_shape(box), task.dtype, task.origin)

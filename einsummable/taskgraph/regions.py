@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import pairwise, product
 from math import prod
 
@@ -38,8 +39,7 @@ class Grid:
 
     def box(self, block: int) -> Box:
         """Return the box that `block` covers."""
-        index = np.unravel_index(block, self.parts) if self.parts else ()
-        return tuple((e[i], e[i + 1]) for e, i in zip(self.edges, map(int, index), strict=True))
+        return self.boxes[block]
 
     @property
     def blocks(self) -> int:
@@ -53,8 +53,9 @@ class Grid:
             found = found * parts + min(bisect_right(edges, start), parts) - 1
         return found
 
+    @cached_property
     def boxes(self) -> list[Box]:
-        """Return the box of every block."""
+        """The box of every block."""
         return list(product(*(pairwise(e) for e in self.edges)))
 
     def pieces(self, box: Box) -> list[Piece]:
@@ -128,35 +129,3 @@ def _cells(boxes: list[Box]) -> list[Box]:
         tuple((e[i], e[i + 1]) for e, i in zip(edges, index, strict=True))
         for index in np.argwhere(wanted).tolist()
     ]
-
-
-def covers_once(boxes: tuple[Box, ...] | list[Box], shape: tuple[int, ...]) -> bool:
-    """Return whether `boxes` cover a tensor of `shape` exactly once."""
-    if sum(prod(box_shape(b)) for b in boxes) != prod(shape):
-        return False
-    solid = [b for b in boxes if all(start < stop for start, stop in b)]
-    if any(start < 0 or stop > n for b in solid for (start, stop), n in zip(b, shape, strict=True)):
-        return False
-    return _is_grid(solid) or not _overlap(solid)  # equal volume and no overlap is a cover
-
-
-def _is_grid(boxes: list[Box]) -> bool:
-    """Return whether `boxes` are the distinct cells of one grid: found without comparing any two."""
-    edges = [sorted({x for r in column for x in r}) for column in zip(*boxes, strict=True)]
-    steps = [set(pairwise(e)) for e in edges]
-    cells = all(
-        r in step for column, step in zip(zip(*boxes, strict=True), steps, strict=True) for r in column
-    )
-    return cells and len(set(boxes)) == len(boxes)
-
-
-def _overlap(boxes: list[Box]) -> bool:
-    """Return whether any two of `boxes` overlap; sorted by their first range, only near ones can."""
-    boxes = sorted(boxes)
-    for i, a in enumerate(boxes):
-        for b in boxes[i + 1 :]:
-            if a and b[0][0] >= a[0][1]:
-                break
-            if all(s < t2 and s2 < t for (s, t), (s2, t2) in zip(a, b, strict=True)):
-                return True
-    return False

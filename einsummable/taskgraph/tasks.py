@@ -31,7 +31,7 @@ from einsummable.errors import TaskError
 from einsummable.evaluate import check_inputs, evaluate_node, read_params
 from einsummable.graph import Box, EinGraph, box_shape, flops
 from einsummable.scalar import AGGREGATES
-from einsummable.taskgraph.regions import covers_once
+from einsummable.taskgraph.covers import covers_once
 
 
 @dataclass(frozen=True, slots=True)
