@@ -7,7 +7,7 @@ pairs p of coordinates r that the rotary embedding (Su et al., 2021) turns by an
 position.  A turn is a product with a 2×2 matrix whose entries are made from labels.
 
 >>> print(text(Config(layers=0, dim=8, heads=2, hidden=16, seq=4, vocab=10)).splitlines()[-2])
-scores[b,v] = rmsnorm[m](last[b,m]) * norm[m] * head[m,v]
+scores[b,v] = rms[m](last[b,m]) * norm[m] * head[m,v]
 """
 
 from __future__ import annotations
@@ -18,6 +18,21 @@ import numpy as np
 
 from einsummable import dtypes
 from einsummable.errors import ShapeError
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """How a model that was trained on texts of `original` tokens turns pairs in longer ones.
+
+    Wavelengths above ``original / low`` are stretched by `factor`, those below ``original / high`` are left
+    alone, and between the two the stretch goes over smoothly (as in Llama 3.1).  With `low` and `high` both 0
+    every wavelength is stretched: positions are divided by `factor` (Chen et al., 2023).
+    """
+
+    factor: float
+    low: float = 0.0
+    high: float = 0.0
+    original: int = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +48,14 @@ class Config:
         How many tokens it reads at once, of how many texts.
     theta
         The base of the rotary embedding's wavelengths.
+    eps
+        What the mean square is raised by where a vector is scaled to unit mean square.
     dtype
         Of weights and activations, a name of the language.
+    tied
+        Whether the table of embeddings is the head too.
+    scaling
+        How the rotary embedding is stretched for longer texts.
     """
 
     layers: int = 32
@@ -46,7 +67,10 @@ class Config:
     seq: int = 4096
     batch: int = 1
     theta: float = 10000.0
+    eps: float = 1e-5
     dtype: str = "f32"
+    tied: bool = False
+    scaling: Scaling | None = None
 
     @property
     def groups(self) -> int:
@@ -69,16 +93,27 @@ class Config:
 #: The model with 6.7 billion weights, reading 4,096 tokens.
 LLAMA_7B = Config()
 
+#: The published models by name, reading 4,096 tokens.
+MODELS = {
+    "llama-7b": LLAMA_7B,
+    "llama-13b": Config(layers=40, dim=5120, hidden=13824, heads=40),
+    "llama-30b": Config(layers=60, dim=6656, hidden=17920, heads=52),
+    "llama-65b": Config(layers=80, dim=8192, hidden=22016, heads=64),
+    "llama-3-8b": Config(hidden=14336, kv_heads=8, vocab=128256, theta=500000.0),
+}
+
+_RMS = "def rms[m](x) = x * rsqrt(mean[m](square(x)) + {eps!r})\n"
+
 _TURN = """\
 # by how much a pair of coordinates is turned at every position, as 2×2 matrices
-extent t = {seq}; extent p = {pairs}; extent r = 2; extent s = 2
-angle[t,p]    = t * exp(-p * {wavelength!r})
+extent t = {seq}; extent r = 2; extent s = 2
+angle[t,p]    = t * freq[p]
 turn[t,p,r,s] = {dtype}(where(r == s, cos(angle[t,p]), where(r < s, sin(angle[t,p]), -sin(angle[t,p]))))
 """
 
 _LAYER = """\
 # layer {n}: attention
-A{n}[b,t,m]       = rmsnorm[m](X{n}[b,t,m]) * norm_a{n}[m]
+A{n}[b,t,m]       = rms[m](X{n}[b,t,m]) * norm_a{n}[m]
 Q{n}[b,t,g,n,p,s] = (A{n}[b,t,m] * WQ{n}[m,g,n,p,r]) * turn[t,p,r,s]
 K{n}[b,t,g,p,s]   = (A{n}[b,t,m] * WK{n}[m,g,p,r]) * turn[t,p,r,s]
 V{n}[b,t,g,p,r]   = A{n}[b,t,m] * WV{n}[m,g,p,r]
@@ -87,7 +122,7 @@ P{n}[b,g,n,q,k]   = softmax[k](S{n}[b,g,n,q,k])
 O{n}[b,q,g,n,p,r] = P{n}[b,g,n,q,k] * V{n}[b,k,g,p,r]
 Y{n}[b,t,m]       = X{n}[b,t,m] + O{n}[b,t,g,n,p,r] * WO{n}[g,n,p,r,m]
 # layer {n}: feed-forward
-F{n}[b,t,m]       = rmsnorm[m](Y{n}[b,t,m]) * norm_f{n}[m]
+F{n}[b,t,m]       = rms[m](Y{n}[b,t,m]) * norm_f{n}[m]
 H{n}[b,t,h]       = silu(sum[m] F{n}[b,t,m] * W1{n}[m,h]) * (sum[m] F{n}[b,t,m] * W3{n}[m,h])
 X{after}[b,t,m]       = Y{n}[b,t,m] + H{n}[b,t,h] * W2{n}[h,m]
 """
@@ -95,7 +130,7 @@ X{after}[b,t,m]       = Y{n}[b,t,m] + H{n}[b,t,h] * W2{n}[h,m]
 _END = """\
 # the scores of the token that comes next
 last[b,m]   = X{layers}[b,{last},m]
-scores[b,v] = rmsnorm[m](last[b,m]) * norm[m] * head[m,v]
+scores[b,v] = rms[m](last[b,m]) * norm[m] * head[m,v]
 output scores
 """
 
@@ -122,6 +157,26 @@ def shapes(config: Config) -> dict[str, tuple[tuple[str, int], ...]]:
     return found | {"norm": (m,), "head": (m, ("v", config.vocab))}
 
 
+def frequencies(config: Config) -> str:
+    """Return the lines that define ``freq[p]``, by how much a step turns the pair p."""
+    base = f"exp(-p * {float(np.log(config.theta) / config.pairs)!r})"
+    lines = [f"extent p = {config.pairs}"]
+    match config.scaling:
+        case None:
+            lines.append(f"freq[p] = {base}")
+        case Scaling(factor, low, high) if low == high:
+            lines.append(f"freq[p] = {base} / {float(factor)!r}")
+        case Scaling(factor, low, high, original):
+            # How often a pair turns within the texts of the training, from 0 at `low` to 1 at `high`.
+            turns = f"{original / (2 * np.pi)!r} * base[p]"
+            lines += [
+                f"base[p] = {base}",
+                f"kept[p] = minimum(maximum(({turns} - {float(low)!r}) / {float(high - low)!r}, 0.0), 1.0)",
+                f"freq[p] = base[p] * (kept[p] + (1 - kept[p]) / {float(factor)!r})",
+            ]
+    return "\n".join(lines) + "\n"
+
+
 def text(config: Config = LLAMA_7B) -> str:
     """Return the program for `config`.
 
@@ -130,15 +185,12 @@ def text(config: Config = LLAMA_7B) -> str:
     ShapeError
         The heads do not come out even.
     """
-    lines = []
+    lines = [_RMS.format(eps=config.eps)]
     for name, labels in shapes(config).items():
         extents = ", ".join(f"{label}={extent}" for label, extent in labels)
         lines.append(f"input {name}[{extents}] {config.dtype}\n")
     if config.layers:
-        wavelength = float(np.log(config.theta) / config.pairs)
-        lines.append(
-            _TURN.format(seq=config.seq, pairs=config.pairs, wavelength=wavelength, dtype=config.dtype)
-        )
+        lines += [frequencies(config), _TURN.format(seq=config.seq, dtype=config.dtype)]
     scale = float(1 / np.sqrt(2 * config.pairs))
     lines += [_LAYER.format(n=n, after=n + 1, scale=scale) for n in range(config.layers)]
     return "".join([*lines, _END.format(layers=config.layers, last=config.seq - 1)])
