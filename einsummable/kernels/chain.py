@@ -22,10 +22,14 @@ from einsummable.graph import Einsummable
 from einsummable.kernels import masks, sharing
 from einsummable.kernels.blocks import Call, Kernel, prepare
 from einsummable.kernels.compiled import Compiled
+from einsummable.kernels.contraction import Contraction
 from einsummable.kernels.shadow import shadow
 from einsummable.scalar import AGGREGATES
 
 _Range: TypeAlias = tuple[int, int]
+#: The range of each thread that is cut.
+_Tile: TypeAlias = tuple[tuple[int, _Range], ...]
+_Index: TypeAlias = tuple
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,44 @@ def chain(links: tuple[Link, ...], inputs: int) -> Chain:
     return Chain(links, inputs)
 
 
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """What a link reads as one input: an earlier link's result (by number, else -1), or `part` of a block.
+
+    A block that the fastest thread does not cut is read again and again: then `lasting` is what of it is laid
+    out once as the kernel likes it, and `part` is a part of that.
+    """
+
+    block: int
+    earlier: int
+    part: _Index
+    lasting: _Index | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A link on a tile.
+
+    Attributes
+    ----------
+    kernel, operands
+        What is called with what.
+    shift
+        What the tile adds to the first indices of the block, None where the kernel does not look at them.
+    shape, part
+        Extents of the result, and where in the chain's result it is, if it goes there.
+    aside
+        Whether the kernel must not write where it goes, since it reads that again.
+    """
+
+    kernel: Kernel
+    operands: tuple[_Operand, ...]
+    shift: tuple[int, ...] | None
+    shape: tuple[int, ...]
+    part: _Index
+    aside: bool
+
+
 class Chain:
     """A kernel of several links; the first call on a shape prepares the kernels of its tiles."""
 
@@ -62,12 +104,11 @@ class Chain:
         self.over = [sharing.writes_over(members, inputs, s) for s in range(len(links))]
         self.slots = self._slots()
         self.shadow = shadow(members, inputs, self.threads)
-        self._kernels: dict[tuple[int, tuple[int, ...]], Kernel] = {}
-        self._live: dict[tuple, _Range] = {}
+        self._plans: dict[tuple[int, _Tile], _Plan] = {}
+        self._visible: dict[tuple, _Range] = {}
         self.constants: dict[tuple[int, ...], np.ndarray] = {}
-        first = next(self.tiles())
         for s in range(len(links)):  # what tiles need is compiled before anybody waits for it
-            self.kernel(s, tuple(b - a for a, b in self.ranges(s, first).values()))
+            self.plan(s, next(self.tiles()))
 
     def _extent(self, t: int) -> int:
         return self.extents[self.last][self.threads[t].labels[self.last]]
@@ -94,44 +135,62 @@ class Chain:
             free += [slots[p] for p in read if last_read[p] == s and slots[p] not in (0, slots[s])]
         return slots
 
-    def tiles(self) -> Iterator[dict[int, _Range]]:
-        """Yield the range of each thread that is cut, tile by tile."""
+    def tiles(self) -> Iterator[_Tile]:
+        """Yield the tiles of the result."""
         cuts = []
         for t, size in self.sizes.items():
             n = self._extent(t)
             cuts.append([(t, (a, min(a + size, n))) for a in range(0, n, size)])
-        return (dict(cut) for cut in product(*cuts))
+        return product(*cuts)
 
-    def ranges(self, s: int, tile: Mapping[int, _Range]) -> dict[str, _Range]:
+    def ranges(self, s: int, tile: _Tile) -> dict[str, _Range]:
         """Return the ranges of the labels of link `s` on a tile, from the start of its block."""
         ranges = {x: (0, n) for x, n in self.extents[s].items()}
-        for t, cut in tile.items():
+        for t, cut in tile:
             label = self.threads[t].labels.get(s)
             if label is not None:
                 ranges[label] = cut
         return ranges
 
-    def kernel(self, s: int, shape: tuple[int, ...]) -> Kernel:
-        """Return the kernel of link `s` for extents `shape`."""
-        key = (s, shape)
-        if key not in self._kernels:
-            self._kernels[key] = prepare(self.links[s].call, shape)
-        return self._kernels[key]
+    def plan(self, s: int, tile: _Tile) -> _Plan:
+        """Return what link `s` does on a tile."""
+        if (s, tile) not in self._plans:
+            self._plans[s, tile] = self._planned(s, tile)
+        return self._plans[s, tile]
 
-    def visible(self, at: Sequence[tuple[int, ...]], tile: Mapping[int, _Range]) -> _Range:
+    def _planned(self, s: int, tile: _Tile) -> _Plan:
+        node, ranges = self.nodes[s], self.ranges(s, tile)
+        kernel = prepare(self.links[s].call, tuple(b - a for a, b in ranges.values()))
+        shift = tuple(a for a, _ in ranges.values()) if node.join.labels else None
+        operands = tuple(self._operand(s, k, ranges) for k in range(len(node.labels)))
+        shape = tuple(ranges[x][1] - ranges[x][0] for x in node.out)
+        aside = self.over[s] >= 0 and not isinstance(kernel, Compiled)
+        return _Plan(kernel, operands, shift, shape, _index(node.out, ranges), aside)
+
+    def _operand(self, s: int, k: int, ranges: Mapping[str, _Range]) -> _Operand:
+        j, labels = self.links[s].reads[k], self.nodes[s].labels[k]
+        if j >= self.inputs:
+            return _Operand(-1, j - self.inputs, ())
+        fastest = next(reversed(self.sizes), None)
+        if fastest is None or self.threads[fastest].labels[s] in labels:
+            return _Operand(j, -1, _index(labels, ranges))
+        hidden = None if self.shadow is None else self.threads[self.shadow.thread].labels.get(s)
+        whole = dict(ranges) if hidden is None else {**ranges, hidden: (0, self.extents[s][hidden])}
+        inside = {x: r if x == hidden else (0, r[1] - r[0]) for x, r in ranges.items()}
+        return _Operand(j, -1, _index(labels, inside), _index(labels, whole))
+
+    def visible(self, at: Sequence[tuple[int, ...]], tile: _Tile) -> _Range:
         """Return the range, in its block, of the label that a mask hides, of which something is seen."""
         found = self.shadow
-        labels = [x for x, _ in self.nodes[found.link].space]
-        first = dict(zip(labels, at[found.link], strict=True))
-        ranges = self.ranges(found.link, tile)
-        of_mask = {x: (first[x] + ranges[x][0], first[x] + ranges[x][1]) for x in found.mask.labels}
-        key = tuple(sorted(of_mask.items()))
-        if key not in self._live:
+        node, ranges = self.nodes[found.link], self.ranges(found.link, tile)
+        first = {x: a for (x, _), a in zip(node.space, at[found.link], strict=True)}
+        seen = {x: (first[x] + ranges[x][0], first[x] + ranges[x][1]) for x in found.mask.labels}
+        key = tuple(seen.items())
+        if key not in self._visible:
             label = self.threads[found.thread].labels[found.link]
-            join = self.nodes[found.link].join
-            start, stop = masks.live(join, found.mask, label, of_mask, dead=found.dead)
-            self._live[key] = start - first[label], stop - first[label]
-        return self._live[key]
+            start, stop = masks.live(node.join, found.mask, label, seen, dead=found.dead)
+            self._visible[key] = start - first[label], stop - first[label]
+        return self._visible[key]
 
     # ------------------------------------------------------------------------------------ running
 
@@ -150,6 +209,11 @@ class Chain:
         return out
 
 
+def _index(labels: Sequence[str], ranges: Mapping[str, _Range]) -> _Index:
+    """Return numpy's index for the ranges of some labels; the dots keep it an array."""
+    return (*[slice(*ranges[x]) for x in labels], ...)
+
+
 class _Run:
     """One call: its blocks and its buffers."""
 
@@ -164,13 +228,14 @@ class _Run:
         self.of, self.blocks, self.at, self.params, self.out = of, blocks, at, params, out
         self.rooms: dict[int, np.ndarray] = {}
         self.finite: dict[int, bool] = {}
+        self.laid_out: dict[tuple[int, int], tuple[_Index, np.ndarray]] = {}
 
     def run(self) -> None:
         """Write all tiles of the result."""
         for tile in self.of.tiles():
             self.tile(tile)
 
-    def tile(self, tile: Mapping[int, _Range]) -> None:
+    def tile(self, tile: _Tile) -> None:
         """Write one tile of the result."""
         found = self.of.shadow
         if found is not None:
@@ -181,33 +246,32 @@ class _Run:
                 return
         values: list[np.ndarray] = []
         for s in range(len(self.of.links)):
-            values.append(self.step(s, self.of.ranges(s, tile), values))
+            values.append(self.step(s, tile, values))
 
-    def shadowed(self, tile: Mapping[int, _Range], visible: _Range, extent: int) -> bool:
+    def shadowed(self, tile: _Tile, visible: _Range, extent: int) -> bool:
         """Write one tile from what is visible of it; return whether that is all that it takes."""
         of, found = self.of, self.of.shadow
-        seen = {**tile, found.thread: visible}
+        seen = (*tile, (found.thread, visible))
         hidden = visible[1] if visible[1] < extent else visible[0] - 1
-        unseen = {**tile, found.thread: (hidden, hidden + 1)}
+        unseen = (*tile, (found.thread, (hidden, hidden + 1)))
         values: list[np.ndarray] = []
         standing: dict[int, np.ndarray] = {}
         for s in range(len(of.links)):
             if s in found.checked and not self.is_spared(s, unseen, values, standing):
                 return False
-            values.append(self.step(s, of.ranges(s, seen), values))
+            values.append(self.step(s, seen, values))
             if s in found.represented:
                 standing[s] = self.representative(s, unseen, values, standing)
         if of.last in standing:
-            node, ranges = of.nodes[of.last], of.ranges(of.last, tile)
             for part in ((0, visible[0]), (visible[1], extent)):
-                ranges[of.threads[found.thread].labels[of.last]] = part
-                self.out[(*[slice(*ranges[x]) for x in node.out], ...)] = standing[of.last]
+                where = of.ranges(of.last, (*tile, (found.thread, part)))
+                self.out[_index(of.nodes[of.last].out, where)] = standing[of.last]
         return True
 
     def is_spared(
         self,
         s: int,
-        unseen: Mapping[int, _Range],
+        unseen: _Tile,
         values: Sequence[np.ndarray],
         standing: Mapping[int, np.ndarray],
     ) -> bool:
@@ -237,61 +301,68 @@ class _Run:
     def representative(
         self,
         s: int,
-        unseen: Mapping[int, _Range],
+        unseen: _Tile,
         values: Sequence[np.ndarray],
         standing: Mapping[int, np.ndarray],
     ) -> np.ndarray:
         """Return what link `s` makes where the mask hides, with extent 1 along the label that it hides."""
-        of, link, node = self.of, self.of.links[s], self.of.nodes[s]
-        ranges = of.ranges(s, unseen)
-        shape = tuple(b - a for a, b in ranges.values())
+        of, node = self.of, self.of.nodes[s]
+        plan = of.plan(s, unseen)
         constant = s == of.shadow.link and of.shadow.constant
-        if constant and shape in of.constants:
-            return of.constants[shape]
-        label, reads = of.threads[of.shadow.thread].labels[s], []
-        for k, j in enumerate(link.reads):
-            p = j - of.inputs
-            if p in standing:
-                reads.append(standing[p])
-            elif p >= 0 and label in node.labels[k]:  # the mask does not look at it
-                reads.append(np.zeros([ranges[x][1] - ranges[x][0] for x in node.labels[k]], values[p].dtype))
+        if constant and plan.shape in of.constants:
+            return of.constants[plan.shape]
+        label, ranges, reads = of.threads[of.shadow.thread].labels[s], of.ranges(s, unseen), []
+        for k, operand in enumerate(plan.operands):
+            if operand.earlier in standing:
+                reads.append(standing[operand.earlier])
+            elif operand.earlier >= 0 and label in node.labels[k]:  # the mask does not look at it
+                shape = [ranges[x][1] - ranges[x][0] for x in node.labels[k]]
+                reads.append(np.zeros(shape, values[operand.earlier].dtype))
             else:
-                reads.append(self.operand(s, k, j, ranges, values))
-        at = tuple(a + start for a, (start, _) in zip(self.at[s], ranges.values(), strict=True))
-        value = of.kernel(s, shape)(reads, at, self.params)
+                reads.append(self.operand(s, k, plan, values))
+        value = plan.kernel(reads, self.first(s, plan), self.params)
         if constant:
-            of.constants[shape] = value
+            of.constants[plan.shape] = value
         return value
 
-    def operand(
-        self, s: int, k: int, j: int, ranges: Mapping[str, _Range], values: Sequence[np.ndarray]
-    ) -> np.ndarray:
-        """Return what link `s` reads as input `k`: part of a block, or what an earlier link made."""
-        if j >= self.of.inputs:
-            return values[j - self.of.inputs]
-        labels = self.of.nodes[s].labels[k]
-        return self.blocks[j][(*[slice(*ranges[x]) for x in labels], ...)]
-
-    def step(self, s: int, ranges: Mapping[str, _Range], values: Sequence[np.ndarray]) -> np.ndarray:
-        """Run link `s` on `ranges`."""
-        of, node = self.of, self.of.nodes[s]
-        reads = [self.operand(s, k, j, ranges, values) for k, j in enumerate(of.links[s].reads)]
-        kernel = of.kernel(s, tuple(b - a for a, b in ranges.values()))
-        at = tuple(a + start for a, (start, _) in zip(self.at[s], ranges.values(), strict=True))
-        into = self.room(s, [ranges[x] for x in node.out])
-        if of.over[s] >= 0 and not isinstance(kernel, Compiled):
-            into[...] = kernel(reads, at, self.params)  # it may read again what it has written over
+    def step(self, s: int, tile: _Tile, values: Sequence[np.ndarray]) -> np.ndarray:
+        """Run link `s` on a tile."""
+        plan = self.of.plan(s, tile)
+        reads = [self.operand(s, k, plan, values) for k in range(len(plan.operands))]
+        into = self.room(s, plan)
+        if plan.aside:
+            into[...] = plan.kernel(reads, self.first(s, plan), self.params)
             return into
-        return kernel(reads, at, self.params, into)
+        return plan.kernel(reads, self.first(s, plan), self.params, into)
 
-    def room(self, s: int, ranges: Sequence[_Range]) -> np.ndarray:
-        """Return where the result of link `s` on `ranges` goes."""
+    def first(self, s: int, plan: _Plan) -> tuple[int, ...]:
+        """Return the first indices of the ranges of link `s` on the tile of `plan`."""
+        if plan.shift is None:
+            return self.at[s]
+        return tuple([a + b for a, b in zip(self.at[s], plan.shift, strict=True)])
+
+    def operand(self, s: int, k: int, plan: _Plan, values: Sequence[np.ndarray]) -> np.ndarray:
+        """Return what link `s` reads as input `k`."""
+        operand = plan.operands[k]
+        if operand.earlier >= 0:
+            return values[operand.earlier]
+        if operand.lasting is None:
+            return self.blocks[operand.block][operand.part]
+        index, block = self.laid_out.get((s, k), (None, None))
+        if index != operand.lasting:
+            block = self.blocks[operand.block][operand.lasting]
+            if isinstance(plan.kernel, Compiled | Contraction):
+                block = plan.kernel.prepared(k, block)
+            self.laid_out[s, k] = operand.lasting, block
+        return block[operand.part]
+
+    def room(self, s: int, plan: _Plan) -> np.ndarray:
+        """Return where the result of link `s` goes."""
         slot = self.of.slots[s]
         if slot == 0:
-            return self.out[(*[slice(*r) for r in ranges], ...)]
-        shape = tuple(b - a for a, b in ranges)
+            return self.out[plan.part]
         dtype = self.of.nodes[s].dtype
-        size = prod(shape) * dtype.itemsize
+        size = prod(plan.shape) * dtype.itemsize
         if slot not in self.rooms or self.rooms[slot].nbytes < size:
             self.rooms[slot] = np.empty(size, np.uint8)
-        return self.rooms[slot][:size].view(dtype).reshape(shape)
+        return self.rooms[slot][:size].view(dtype).reshape(plan.shape)

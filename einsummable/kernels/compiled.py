@@ -12,7 +12,7 @@ the digits of x² and y² cancel, all of it between neighbours, and these loops 
 
 from __future__ import annotations
 
-import ctypes
+import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -36,6 +36,8 @@ _TERMS = 1 << 11
 _COPY_BYTES = 1 << 18
 #: Operations of a function on a vector, where it is more than one.
 _WORK = {"exp": 14, "sigmoid": 20, "silu": 20, "div": 4, "sqrt": 6, "rsqrt": 10}
+#: What of it stays in the cache while rows pass by.
+_PANEL_BYTES = 1 << 17
 #: Rows from which on what they share is copied.
 _MANY_ROWS = 64
 _COPY_COST = 3.0  # of an element copied with strides, in vector operations
@@ -154,8 +156,9 @@ class Compiled:
         self.written, self.out, self.shape = node.labels, node.out, tuple(extent[x] for x in node.out)
         self.sorted = sorted(node.join.labels)
         self.call = _function(nest).call
-        self.at_params = [name for name, _ in nest.params]
-        self.table = ctypes.c_int64 * len(nest.table)
+        self.pack = struct.Struct(f"{len(nest.table)}q").pack
+        self.at_labels = [self.space.index(x) for x in self.sorted]
+        self._plain: dict[tuple, tuple | None] = {}
         self.cut_inner, self.inner_size = self._inner_cut()
         self.cut_out = self._outer_cut()
         self.panel = self._panel()
@@ -188,11 +191,19 @@ class Compiled:
         shared = [ls for ls, _ in nest.arrays if nest.vector in ls and nest.rows not in ls]
         if any(x not in (nest.vector, *nest.inner) for ls in shared for x in ls):
             return None, 0  # it would be copied again for each step of other labels
-        return nest.vector, nest.width * nest.count
+        step = nest.width * nest.count
+        terms = prod(self.extent[x] for x in nest.inner if x != self.cut_inner) * (self.inner_size or 1)
+        row = max(terms, 1) * max(d.itemsize for _, d in nest.arrays)
+        return nest.vector, step * max(1, _PANEL_BYTES // (row * step))
 
     def _as_panel(self, x: np.ndarray, labels: Labels) -> np.ndarray:
         d = labels.index(self.nest.vector)
         return np.moveaxis(np.moveaxis(x, d, -1).copy(), -1, d)
+
+    def prepared(self, k: int, block: np.ndarray) -> np.ndarray:
+        """Return `block`, or a copy that many calls read faster as their input `k`."""
+        labels = self.written[k]
+        return block if len(set(labels)) < len(labels) else self._side_by_side(block, labels)
 
     def __call__(
         self,
@@ -202,8 +213,49 @@ class Compiled:
         out: np.ndarray | None = None,
     ) -> np.ndarray:
         """Return the result, in `out` if that is given."""
-        arrays = [self._distinct(k, block) for k, block in enumerate(blocks)]
         result = np.empty(self.shape, self.dtype) if out is None else out
+        strides = (result.strides, *[x.strides for x in blocks])
+        if strides not in self._plain:
+            self._plain[strides] = self._straight(blocks, result)
+        after = self._plain[strides]
+        if after is None:
+            self._pieces(blocks, at, params, result)
+            return result
+        scalars = [np.asarray(params[name], dtype) for name, dtype in self.nest.params]
+        places = [x.__array_interface__["data"][0] for x in (*blocks, *scalars, result)]
+        self.call(self.pack(*places, *after[0], *[at[d] for d in self.at_labels], *after[1]))
+        return result
+
+    def _straight(
+        self, blocks: Sequence[np.ndarray], result: np.ndarray
+    ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """Return what stands in the table between and after places and first indices, if one call will do."""
+        nest, vector = self.nest, self.nest.vector
+        arrays = list(zip((*blocks, result), (*(ls for ls, _ in nest.arrays), self.out), strict=True))
+        if self.written != tuple(ls for ls, _ in nest.arrays) or self.cut_inner is not None:
+            return None
+        if self.panel[0] is not None or not all(isinstance(x, np.ndarray) for x in blocks):
+            return None
+        if any(self._is_odd(x, labels) or not x.flags.aligned for x, labels in arrays):
+            return None
+        strides = [
+            s
+            for x, labels in arrays[:-1]
+            for s, label in zip(x.strides, labels, strict=True)
+            if label != vector
+        ]
+        of = dict(zip(self.out, result.strides, strict=True))
+        strides += [of[x] for x in nest.out if x != vector]
+        return (0, *[self.extent[x] for x in nest.labels]), tuple(strides)
+
+    def _pieces(
+        self,
+        blocks: Sequence[np.ndarray],
+        at: tuple[int, ...],
+        params: Mapping[str, np.generic],
+        result: np.ndarray,
+    ) -> None:
+        arrays = [self._distinct(k, block) for k, block in enumerate(blocks)]
         scalars = [np.asarray(params[name], dtype) for name, dtype in self.nest.params]
         first = dict(zip(self.space, at, strict=True))
         for ranges in self._out_pieces([*arrays, result]):
@@ -213,7 +265,6 @@ class Compiled:
                 self._run(arrays, target, scalars, first, piece, resume)
             if target is not into:
                 into[...] = target
-        return result
 
     def _distinct(self, k: int, block: np.ndarray) -> np.ndarray:
         """Return the block with each label once: a view of its diagonal."""
@@ -287,4 +338,4 @@ class Compiled:
         places += [ranges[x][1] - ranges[x][0] for x in nest.labels]
         places += [first[x] + ranges[x][0] for x in self.sorted]
         of = dict(zip(self.out, target.strides, strict=True))
-        self.call(self.table(*places, *strides, *[of[x] for x in nest.out if x != vector]))
+        self.call(self.pack(*places, *strides, *[of[x] for x in nest.out if x != vector]))

@@ -115,44 +115,60 @@ def _ends_in(labels: Labels, group: Labels, extent: Mapping[str, int]) -> bool:
 _Operand: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
-def contraction(
-    node: Einsummable, args: tuple[np.dtype, ...], shape: tuple[int, ...]
-) -> Callable[..., np.ndarray]:
+def contraction(node: Einsummable, args: tuple[np.dtype, ...], shape: tuple[int, ...]) -> Contraction:
     """Return the kernel of `node`, a contraction, for a block of its space with extents `shape`.
 
     Every label must stand in an input.
     """
-    extent = {label: n for (label, _), n in zip(node.space, shape, strict=True)}
-    wide = _compute_dtype(node, args)
-    order = node.join.factors()
-    first, second = (tuple(dict.fromkeys(node.labels[i])) for i in order)
-    shared = set(first) & set(second) | set(node.out)
-    kept = [tuple(x for x in ls if x in shared) for ls in (first, second)]
-    how = lower(*kept, node.out, extent)
-    sides = ((how.rows, how.inner), (how.inner, how.columns))
-    if how.swapped:
-        sides = sides[::-1]
-    operands = [
-        _operand(node.labels[i], ls, how.batch, groups, extent, args[i], wide)
-        for i, ls, groups in zip(order, kept, sides, strict=True)
-    ]
-    if how.swapped:
-        order, operands = order[::-1], operands[::-1]
-    (i, j), (left, right) = order, operands
-    multiply = _multiplication(how, extent, wide)
-    finish = _result(how, node.out, extent, wide, multiply)
-    narrow = node.dtype if node.dtype != wide else None
+    return Contraction(node, args, shape)
 
-    def kernel(
-        blocks: Sequence[np.ndarray], _at: object, _params: object, out: np.ndarray | None = None
+
+class Contraction:
+    """A kernel that is a matrix product."""
+
+    def __init__(self, node: Einsummable, args: tuple[np.dtype, ...], shape: tuple[int, ...]) -> None:
+        extent = {label: n for (label, _), n in zip(node.space, shape, strict=True)}
+        wide = _compute_dtype(node, args)
+        order = node.join.factors()
+        first, second = (tuple(dict.fromkeys(node.labels[i])) for i in order)
+        shared = set(first) & set(second) | set(node.out)
+        kept = [tuple(x for x in ls if x in shared) for ls in (first, second)]
+        how = lower(*kept, node.out, extent)
+        sides = ((how.rows, how.inner), (how.inner, how.columns))
+        if how.swapped:
+            sides = sides[::-1]
+        operands = [
+            _operand(node.labels[i], ls, how.batch, groups, extent, args[i], wide)
+            for i, ls, groups in zip(order, kept, sides, strict=True)
+        ]
+        if how.swapped:
+            order, operands = order[::-1], operands[::-1]
+        self._order, (self._left, self._right) = order, operands
+        self._finish = _result(how, node.out, extent, wide, _multiplication(how, extent, wide))
+        self._narrow = node.dtype if node.dtype != wide else None
+        self._labels, self._how = node.labels, how
+
+    def prepared(self, k: int, block: np.ndarray) -> np.ndarray:
+        """Return `block`, or a copy that many calls read faster as their input `k`: a stack of matrices."""
+        how, labels = self._how, self._labels[k]
+        groups = (how.rows, how.inner) if k == self._order[0] else (how.inner, how.columns)
+        wanted = [x for group in (how.batch, *groups) for x in group]
+        if len(set(labels)) < len(labels) or len(wanted) != len(labels):
+            return block
+        turned = np.ascontiguousarray(block.transpose([labels.index(x) for x in wanted]))
+        return turned.transpose([wanted.index(x) for x in labels])
+
+    def __call__(
+        self, blocks: Sequence[np.ndarray], _at: object, _params: object, out: np.ndarray | None = None
     ) -> np.ndarray:
-        result = finish(left(blocks[i]), right(blocks[j]), None if narrow is not None else out)
+        """Return the result, in `out` if that is given."""
+        i, j = self._order
+        into = out if self._narrow is None else None
+        result = self._finish(self._left(blocks[i]), self._right(blocks[j]), into)
         if out is not None and result is not out:
             out[...] = result
             return out
-        return result if narrow is None else result.astype(narrow)
-
-    return kernel
+        return result if self._narrow is None else result.astype(self._narrow)
 
 
 def _compute_dtype(node: Einsummable, args: tuple[np.dtype, ...]) -> np.dtype:

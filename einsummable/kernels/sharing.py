@@ -15,10 +15,12 @@ from typing import TypeAlias
 
 from einsummable.graph import Einsummable
 
-#: What intermediate results of a tile may take: half of a second-level cache.
-TILE_BYTES = 1 << 19
+#: What intermediate results of a tile may take: about a second-level cache.
+TILE_BYTES = 1 << 20
 #: How many times that it may be where a smaller tile would read too much again: the next cache.
 LARGEST = 8
+#: Large tiles have a multiple of so many rows: vectors and GEMM's own tiles fit them.
+EVEN = 32
 #: Rows of a matrix product below which GEMM is slow.
 ROWS = 96
 
@@ -90,7 +92,7 @@ def tile(
     held = sum(
         prod(extents[s][x] for x in node.out) * node.dtype.itemsize
         for s, (node, _) in enumerate(members[:-1])
-        if not in_place(members, inputs, s)
+        if writes_over(members, inputs, s) < 0
     )
     outside = [
         (prod(extents[s][x] for x in set(node.labels[k])) * node.dtype.itemsize, s, frozenset(node.labels[k]))
@@ -115,6 +117,8 @@ def tile(
         size = max(1 if free[t] else min(rows, n), n * TILE_BYTES // held)
         while size < n and not free[t] and again[t] * (ceil(n / size) - 1) > saved // 4:
             size *= 2
+        if size >= EVEN:
+            size = (size + EVEN // 2) // EVEN * EVEN
         size = ceil(n / ceil(n / min(size, n)))
         if size < n and (free[t] or held * size // n <= LARGEST * TILE_BYTES):
             sizes[t] = size
