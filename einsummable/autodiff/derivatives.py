@@ -70,6 +70,13 @@ class Value:
             return None
         return where(parts[0], within(parts[1]), 0)
 
+    def _multiple(self) -> tuple[float, Value]:
+        """Return n and x such that this is ``n*x``."""
+        factors = self._operands("mul")
+        if factors is None or not isinstance(factors[0].const, int | float):
+            return 1, self
+        return factors[0].const, factors[1]
+
     def __mul__(self, other: Value | complex) -> Value:
         other = self.lift(other)
         for a, b in ((self, other), (other, self)):
@@ -116,7 +123,8 @@ class Value:
             return self.call("sub", negated[0])
         if (negated := self._operands("neg")) is not None:
             return other.call("sub", negated[0])
-        return self.call("add", other)
+        (n, mine), (m, others) = self._multiple(), other._multiple()
+        return (n + m) * mine if mine == others else self.call("add", other)
 
     __radd__ = __add__
 

@@ -22,7 +22,7 @@ return L = %3, dw = %5
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import add
 
@@ -59,7 +59,8 @@ def differentiate(graph: EinGraph, of: str | int, wrt: Sequence[str | int]) -> E
         `of` is no real scalar, or a tensor of `wrt` holds integers or booleans.
     """
     builder = GraphBuilder.resume(graph)
-    ids = [_find(graph, x) for x in wrt]
+    known = _names(graph)
+    ids = [_find(graph, known, x) for x in wrt]
     taken = {name for name, _ in graph.outputs}
     names = []
     for x, i in zip(wrt, ids, strict=True):
@@ -69,21 +70,26 @@ def differentiate(graph: EinGraph, of: str | int, wrt: Sequence[str | int]) -> E
         taken.add(name)
         names.append(name)
     origins = [Origin(None, name) for name in names]
-    for name, i in zip(names, gradients(builder, _find(graph, of), ids, origins), strict=True):
+    for name, i in zip(names, gradients(builder, _find(graph, known, of), ids, origins), strict=True):
         builder.output(name, i)
     return builder.build()
 
 
-def _find(graph: EinGraph, x: str | int) -> int:
-    if isinstance(x, int):
-        if not 0 <= x < len(graph.nodes):
-            raise UnknownNameError(f"there is no node %{x}: the graph has {len(graph.nodes)}")
-        return x
-    known = {graph.name_of(i): i for i in range(len(graph.nodes))} | dict(graph.outputs)
-    if x not in known:
-        named = [name for name in known if not name.startswith("%")]
-        raise UnknownNameError(f"nothing defines {x!r}", notes=nearest(x, named))
-    return known[x]
+def _names(graph: EinGraph) -> dict[str, int]:
+    """Return the node of each name: an output, an input, or the last node of a line."""
+    lines = {node.origin.name: i for i, node in enumerate(graph.nodes) if node.origin.name}
+    inputs = {node.name: i for i, node in enumerate(graph.nodes) if isinstance(node, Input)}
+    return lines | dict(graph.outputs) | inputs
+
+
+def _find(graph: EinGraph, known: Mapping[str, int], x: str | int) -> int:
+    if isinstance(x, str):
+        if x not in known:
+            raise UnknownNameError(f"nothing defines {x!r}", notes=nearest(x, known))
+        return known[x]
+    if not 0 <= x < len(graph.nodes):
+        raise UnknownNameError(f"there is no node %{x}: the graph has {len(graph.nodes)}")
+    return x
 
 
 def gradients(
