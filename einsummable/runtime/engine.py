@@ -140,6 +140,7 @@ def run_site(
     send: Send,
     inbox: Inbox,
     log: SiteLog | None = None,
+    into: Mapping[int, np.ndarray] | None = None,
 ) -> SiteResult:
     """Run all tasks of a site and return its part of the results.
 
@@ -153,6 +154,8 @@ def run_site(
         The way to and from other sites (see the module's contract).
     log
         Where to note what happens; others may read it meanwhile.
+    into
+        By slot, arrays that blocks of kernel calls are to be written to.
 
     Raises
     ------
@@ -163,7 +166,7 @@ def run_site(
     """
     log = SiteLog(program.part.site) if log is None else log
     with np.errstate(all="ignore"):
-        blocks = _loop(program, inputs, params, send, inbox, log)
+        blocks = _loop(program, inputs, params, send, inbox, log, into or {})
     part = program.part
     return SiteResult(part.site, {part.task_of(s): blocks[s] for s in part.outputs}, log)
 
@@ -175,6 +178,7 @@ def _loop(
     send: Send,
     inbox: Inbox,
     log: SiteLog,
+    into: Mapping[int, np.ndarray],
 ) -> list[np.ndarray]:
     # Bound to locals on purpose: this loop is all that a small task costs.
     part, steps, distinct, readers = program.part, program.steps, program.distinct, program.readers
@@ -193,9 +197,12 @@ def _loop(
             function, at = steps[slot]
             began = clock()
             try:
-                block = function(
-                    [blocks[s] for s in slots[slot]], at, inputs if function is _read else params
-                )
+                read = [blocks[s] for s in slots[slot]]
+                if slot in into:
+                    block = function(read, at, params, into[slot])
+                else:
+                    block = function(read, at, inputs if function is _read else params)
+                del read
             except Exception as error:
                 reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
                 raise TaskFailedError(part.site, ids[slot], reason) from error

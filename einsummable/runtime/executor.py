@@ -7,7 +7,7 @@ output shares memory with an input or another output.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -55,12 +55,34 @@ class Executor(Protocol):
         """
 
 
-def gather(taskgraph: TaskGraph, results: Sequence[SiteResult]) -> dict[str, np.ndarray]:
-    """Return the outputs whole, put together from the blocks that the sites hold."""
+def gather(
+    taskgraph: TaskGraph,
+    results: Sequence[SiteResult],
+    leave: Collection[str] = (),
+    into: Mapping[str, np.ndarray] | None = None,
+) -> dict[str, np.ndarray]:
+    """Return the outputs whole, put together from the blocks that the sites hold.
+
+    Parameters
+    ----------
+    leave
+        Names of outputs that are not asked for.
+    into
+        Arrays for outputs, in which some blocks may be already.
+    """
     made = {task: block for result in results for task, block in result.blocks.items()}
     given_away: set[int] = set()
     whole = {}
     for out in taskgraph.outputs:
+        if out.name in leave:
+            continue
+        if into is not None and out.name in into:
+            array = whole[out.name] = into[out.name]
+            for task, box in out.blocks:
+                place = array[tuple(slice(start, stop) for start, stop in box)]
+                if not _is_there(made[task], place):
+                    place[...] = made[task]
+            continue
         if len(out.blocks) == 1:
             block = made[out.blocks[0][0]]
             # What an input or another site may see is read-only, so a writable block is ours to give.
@@ -72,6 +94,12 @@ def gather(taskgraph: TaskGraph, results: Sequence[SiteResult]) -> dict[str, np.
         for task, box in out.blocks:
             array[tuple(slice(start, stop) for start, stop in box)] = made[task]
     return whole
+
+
+def _is_there(block: np.ndarray, place: np.ndarray) -> bool:
+    """Return whether `block` is what stands in `place`, by its memory."""
+    mine, other = block.__array_interface__, place.__array_interface__
+    return mine["data"][0] == other["data"][0] and block.strides == place.strides
 
 
 def _owner(array: np.ndarray) -> int:

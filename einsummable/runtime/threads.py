@@ -12,13 +12,14 @@ from typing import Protocol
 
 import numpy as np
 
+from einsummable.graph import Einsummable, Reshape
 from einsummable.runtime.bounded import Arena, BoundedProgram, run_bounded
 from einsummable.runtime.engine import Inbox, SiteProgram, SiteResult, Stop, run_site
 from einsummable.runtime.events import SiteLog
 from einsummable.runtime.executor import gather
 from einsummable.runtime.meeting import Meeting
-from einsummable.runtime.part import take
-from einsummable.taskgraph.tasks import TaskGraph
+from einsummable.runtime.part import SitePart, take
+from einsummable.taskgraph.tasks import Apply, Fused, TaskGraph
 
 
 class Sites(Protocol):
@@ -41,6 +42,9 @@ class FreeSites:
         self._taskgraph, self._programs = taskgraph, programs
         self._inboxes: list[Inbox] = [SimpleQueue() for _ in programs]
         self._results: list[SiteResult] = []
+        self._whole = {
+            out.name: np.empty(out.shape, out.dtype) for out in taskgraph.outputs if len(out.blocks) > 1
+        }
 
     def work(self, log: SiteLog, arrays: Mapping[str, np.ndarray], params: Mapping[str, np.generic]) -> None:
         """Run one site (see `Sites`)."""
@@ -52,6 +56,7 @@ class FreeSites:
             send=self._send,
             inbox=self._inboxes[log.site],
             log=log,
+            into=targets(self._taskgraph, program.part, self._whole),
         )
         self._results.append(result)
 
@@ -66,7 +71,37 @@ class FreeSites:
 
     def whole(self) -> dict[str, np.ndarray]:
         """Return the outputs."""
-        return gather(self._taskgraph, self._results)
+        return gather(self._taskgraph, self._results, into=self._whole)
+
+
+def targets(taskgraph: TaskGraph, part: SitePart, whole: Mapping[str, np.ndarray]) -> dict[int, np.ndarray]:
+    """Return, by slot of a site, where in the `whole` outputs kernels may write at once."""
+    slot_of = {task: slot for slot, task in enumerate(part.ids)}
+    found: dict[int, np.ndarray] = {}
+    for out in taskgraph.outputs:
+        if out.name not in whole:
+            continue
+        for task, box in out.blocks:
+            place = whole[out.name][(*[slice(start, stop) for start, stop in box], ...)]
+            made, only = taskgraph.tasks[task], True
+            if isinstance(made, Apply) and isinstance(taskgraph.graph.nodes[made.origin], Reshape):
+                # What is regrouped is made where it will stand, if nobody else reads it.
+                (task,) = made.inputs
+                made, only = taskgraph.tasks[task], len(taskgraph.consumers[task]) == 1
+                place = _regrouped(place, made.shape)
+            computes = isinstance(made, Fused) or (
+                isinstance(made, Apply) and isinstance(taskgraph.graph.nodes[made.origin], Einsummable)
+            )
+            if computes and only and place is not None and task in slot_of:
+                found.setdefault(slot_of[task], place)
+    return found
+
+
+def _regrouped(place: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
+    try:
+        return place.reshape(shape, copy=False)
+    except ValueError:  # no view of it has that shape
+        return None
 
 
 class BoundedSites:
