@@ -14,7 +14,7 @@ import numpy as np
 
 from einsummable import dtypes
 from einsummable.errors import DtypeError, ParseError, ShapeError
-from einsummable.language.resolve import InputSpec
+from einsummable.language.indices import InputSpec
 from einsummable.language.syntax import MAX_EXTENT
 
 #: Scalars of the caller's scope: read when a program runs.

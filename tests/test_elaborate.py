@@ -16,7 +16,10 @@ G = rng.normal(size=(3, 8))
 N = rng.integers(-3, 4, (3, 4))
 Z = A + 1j * rng.normal(size=(3, 4))
 W = B + 1j * rng.normal(size=(4, 5))
-ARRAYS = {"A": A, "B": B, "C": C, "S": S, "x": x, "y": y, "T": T, "G": G, "N": N, "Z": Z, "W": W}
+E, C2 = rng.normal(size=(3, 5)), rng.normal(size=(2, 4))
+tok, twice, pos = np.array([2, 0, 1, 1]), np.array([[0, 2], [1, 1]], np.int32), np.int64(2)
+ARRAYS = {"E": E, "C2": C2, "tok": tok, "twice": twice, "pos": np.asarray(pos)}
+ARRAYS |= {"A": A, "B": B, "C": C, "S": S, "x": x, "y": y, "T": T, "G": G, "N": N, "Z": Z, "W": W}
 SCALARS = {"lr": 0.5, "n": 2, "big": np.float64(3)}
 
 
@@ -44,6 +47,44 @@ MEANING = {
     "R[i,j] = exp(A[i,j]) + 1": lambda: np.exp(A) + 1,
     "R[j,i] = A[i,j]": lambda: A.T,
     "R[i,j] = A[i,j]": lambda: A,
+    # shifts and strides
+    "R[i,j] = A[i,j+1]": lambda: A[:, 1:],
+    "extent j = 2; R[i,j] = A[i,j+1]": lambda: A[:, 1:3],
+    "extent j = 3; R[j] = y[j+1] - y[j+0]": lambda: np.diff(y),
+    "R[p] = y[2*p]": lambda: y[::2],
+    "R[p] = y[2*p+1] * x[p+1]": lambda: y[1::2] * x[1:],
+    "R[i] = A[i,i+1]": lambda: A[i3, i3 + 1],
+    "R[i,k] = A[i,j+1]*B[j+1,k]": lambda: A[:, 1:] @ B[1:],
+    # gather
+    "R[t,d] = E[tok[t],d]": lambda: E[tok],
+    "R[d,t] = E[tok[t],d]": lambda: E[tok].T,
+    "R[d] = E[tok[t],d]": lambda: E[tok].sum(0),
+    "R[t] = sum[d] exp(E[tok[t],d])": lambda: np.exp(E[tok]).sum(1),
+    "R[s,t,d] = E[twice[s,t],d]": lambda: E[twice],
+    "R[t] = E[tok[t],t+1]": lambda: E[tok, i4 + 1],
+    "R[t] = S[tok[t],tok[t]]": lambda: S[tok, tok],
+    "R[t,u] = S[tok[t],tok[u]]": lambda: S[np.ix_(tok, tok)],
+    "R[t] = E[tok[t],3]": lambda: E[tok, 3],
+    "R[t,d] = E[tok[t],2*d] + 1": lambda: E[tok][:, ::2] + 1,
+    "R[d] = E[@pos,d]": lambda: E[2],
+    "R[t,d] = E[tok[tok[t]],d]": lambda: E[tok[tok]],
+    "R[t,d] = E[tok[t+1],d]": lambda: E[tok[1:]],
+    # concatenation
+    "R[i,j] = concat[i](A[i,j], C2[i,j])": lambda: np.concatenate([A, C2]),
+    "R[j,i] = concat[i](A[i,j], C2[i,j])": lambda: np.concatenate([A, C2]).T,
+    "R[i,j] = concat[j](A[i,j], N[i,j], S[i,j])": lambda: np.concatenate([A, N, S], 1),
+    "R[i,j] = concat[i](A[i,j], 2*C2[i,j]+1, A[i,j])*y[j]": lambda: np.concatenate([A, 2 * C2 + 1, A]) * y,
+    "R[j] = sum[i] concat[i](A[i,j], C2[i,j])": lambda: np.concatenate([A, C2]).sum(0),
+    "R[k] = concat[k](x[k], concat[k](y[k], x[k+1]))": lambda: np.concatenate([x, y, x[1:]]),
+    "R[k] = concat[k](x[k], sum[i] A[i,k])": lambda: np.concatenate([x, A.sum(0)]),
+    "R[i] = concat[i](x[i])": lambda: x,
+    "extent k = 9; R[k] = concat[k](x[k], 1.5*k)": lambda: np.concatenate([x, 1.5 * np.arange(6)]),
+    "R[k] = concat[k](x[k], y[k]) + concat[k](x[k], y[k])": lambda: 2 * np.concatenate([x, y]),
+    "extent z = 2; R[z,k] = concat[k](x[k], y[k])": lambda: np.stack([np.concatenate([x, y])] * 2),
+    "def two[t](a) = concat[t](A[t,0], C2[t,0]) * a; R[t] = two[t](t)": lambda: np.concatenate(
+        [A[:, 0], C2[:, 0]]
+    )
+    * np.arange(5),
     "R[i,j] = A[i,j] * x[i] + y[j]": lambda: A * x[:, None] + y,
     "extent j = 6; R[j,i] = x[i]": lambda: np.broadcast_to(x, (6, 3)),
     "extent j = n; R[j] = 1.5": lambda: np.full(2, 1.5),

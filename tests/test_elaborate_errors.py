@@ -115,11 +115,27 @@ WRONG = {
     "whole-number-to-a-negative-power": "R[i,j] = N[i,j]**-1",
     # inputs
     "input-extent-unknown": "input V[i=3, j]\nR[i] = V[i,j]",
-    # later
-    "shift": "R[j] = A[0,j+1]",
-    "stride": "R[p] = A[0,2*p+1]; extent p = 2",
-    "gather": "R[i,k] = B[N[i,0],k]",
-    "concat": "R[i,j] = concat[i](A[i,j], A[i,j])",
+    # shifts and strides
+    "shift-out-of-range": "R[j] = y[j] * A[0,j+1]",
+    "shift-before-the-first": "R[j] = y[j-1]",
+    "shift-beyond-the-last": "R[j] = y[j+4]",
+    "stride-out-of-range": "extent p = 3\nR[p] = A[0,2*p+1]",
+    "stride-of-nothing": "R[p] = A[0,0*p+1]",
+    "extent-unknown-of-shifts": "R[j] = y[j+1] - y[2*j]",
+    # gather
+    "gather-by-no-whole-number": "R[i,k] = B[x[i],k]",
+    "gather-by-a-tensor-as-a-scalar": "R[k] = B[@N,k]",
+    "gather-of-two-extents": "R[i,k] = B[N[i,k],k]",
+    "gather-with-too-few-indices": "R[i,k] = B[N[i],k]",
+    "gather-unknown": "R[i,k] = B[M[i,0],k]",
+    # concatenation
+    "concat-of-two-extents": "R[i,j] = concat[i](A[i,j], B[i,j])",
+    "concat-against-another-extent": "R[i] = concat[i](x[i], y[i]) * x[i]",
+    "concat-lacks-label": "R[i,j] = concat[i](A[i,j], y[j])",
+    "concat-without-label": "R[i,j] = concat(A[i,j], A[i,j])",
+    "concat-unbound": "R[j] = concat[i](A[i,j], A[i,j])",
+    "concat-extent-unknown": "R[i] = concat[i](x[i], i)",
+    "concat-of-parameters": "def both[t](a, b) = concat[t](a, b)\nR[i] = both[i](x[i], x[i])",
     "grad": "L = x[i]*x[i]\ndx = grad L wrt x",
     "grad-of-no-scalar": "L[i] = x[i]*x[i]\ndx = grad L wrt x",
     "grad-of-unknown": "Loss = x[i]*x[i]\ndx = grad Los wrt x",
@@ -138,6 +154,7 @@ RIGHT = [
     "extent h = n; R[m,(d h)] = G[m,(h d)] * lr",
     "def f[k](a, b) = max[k] a*b; R[i] = f[j](A[i,j], -1)",
     "R[i,k] = softmax[k](S[i,k]) * where(k <= i, N[i,0], A[@n,1])",
+    "R[i,k] = B[N[i,j+1],2*k+1] + concat[k](B[j,k], S[i,k])",
     "input V[a=2, b] c64; extent b = 3; Q[a] = conj(V[a,b]); output Q",
     "L = x[i]*Z[i,j]; D = grad L wrt x, Z",
 ]

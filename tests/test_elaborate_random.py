@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from einsummable.evaluate import evaluate
 from einsummable.language import syntax
+from einsummable.language.einstein import labels_in
 from einsummable.language.elaborate import InputSpec, elaborate
 from einsummable.language.parser import parse
 from einsummable.language.prelude import prelude
@@ -15,6 +16,7 @@ from einsummable.language.syntax import (
     Call,
     Compare,
     Define,
+    GatherIndex,
     Label,
     Mul,
     Name,
@@ -23,6 +25,8 @@ from einsummable.language.syntax import (
     Pow,
     Program,
     Ref,
+    Shift,
+    Stride,
 )
 
 rng = np.random.default_rng(0)
@@ -33,9 +37,11 @@ DATA = {
     for labels in LABELS
 }
 DATA["E"] = DATA["E"].astype(int)
+INDEX = np.array([1, 0, 1])
 UFUNC = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.true_divide, "<": np.less, "==": np.equal}
 REDUCE = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}
-FUNCTION = {"relu": lambda v: np.maximum(v, 0), "abs": np.abs, "square": np.square, "tanh": np.tanh}
+FUNCTION = {"relu": lambda v: np.maximum(v, 0), "abs": np.abs, "square": np.square, "tanh": np.tanh,
+            "stop_gradient": np.positive}  # fmt: skip
 GRID = {label: np.arange(n).reshape([n if o == label else 1 for o in EXTENT]) for label, n in EXTENT.items()}
 
 
@@ -68,6 +74,17 @@ class Naive:
         axes = tuple(list(EXTENT).index(x) for x in labels)
         return REDUCE[kind](self.spread(labels, v), axis=axes, keepdims=True) if axes else v
 
+    def index(self, i):
+        match i:
+            case Label(name):
+                return GRID[name]
+            case Shift(label, offset):
+                return GRID[label.name] + offset
+            case Stride(label, step, offset):
+                return GRID[label.name] * step + offset
+            case GatherIndex(Ref(_, (inner,))):
+                return INDEX[self.index(inner)]
+
     def value(self, e, labels, params):
         def real(label):
             return labels.get(label, label)
@@ -80,7 +97,7 @@ class Naive:
             case Name(name):
                 return params[name] if name in params else GRID[real(name)]
             case Ref(name, indices):
-                return self.tensors[name][tuple(GRID[i.name] for i in indices)]
+                return self.tensors[name][tuple(self.index(i) for i in indices)]
             case Neg(v):
                 return -self.value(v, labels, params)
             case Pow(v, Number(text)):
@@ -94,6 +111,8 @@ class Naive:
                 return v
             case Aggregate(kind, own, body):
                 return self.reduce(kind, [real(x.name) for x in own], self.value(body, labels, params))
+            case Call("concat", _, args):
+                return np.concatenate([self.tensors[part.name] for part in args]).reshape(GRID["e"].shape)
             case Call("extent", _, (Name(name),)):
                 return EXTENT[real(name)]
             case Call("where", _, args):
@@ -118,7 +137,7 @@ def free(e, inside_calls=True):
     """Return the free labels of `e`, or those that occur outside every call, comparison and power."""
     match e:
         case Ref(_, indices):
-            return {i.name for i in indices}
+            return {label.name for label in labels_in(indices)}
         case Name(name) if name in EXTENT:
             return {name}
         case Aggregate(_, own, body):
@@ -130,6 +149,8 @@ def free(e, inside_calls=True):
             return set()
         case Call("extent"):
             return set()
+        case Call("concat", own):
+            return {own[0].name}
     return set().union(*(free(part, inside_calls) for part in syntax.children(e)), set())
 
 
@@ -140,6 +161,19 @@ def outside(e):
 refs = st.sampled_from(
     [Ref(n, tuple(Label(x) for x in n.lower())) for n in DATA if n != "NIL"] + [Name("NIL")]
 )
+a, b, c, e = map(Label, "abce")
+rearranged = st.sampled_from(
+    [
+        Ref("E", (Shift(a, 2),)),
+        Ref("E", (Stride(c, 2, 1),)),
+        Ref("BE", (b, Shift(b, 1))),
+        Ref("AB", (GatherIndex(Ref("IDX", (b,))), b)),
+        Ref("BB", (GatherIndex(Ref("IDX", (Shift(a, 1),))), GatherIndex(Ref("IDX", (b,))))),
+        Ref("BC", (b, GatherIndex(Ref("IDX", (b,))))),
+        Call("concat", (e,), (Ref("A", (e,)), Ref("A", (e,)))),
+        Aggregate("max", (e,), Call("concat", (e,), (Ref("A", (e,)), Ref("A", (e,))))),
+    ]
+)
 # A bare name is a label only where an index of its line is called so.
 label_values = st.sampled_from(
     [
@@ -147,7 +181,7 @@ label_values = st.sampled_from(
         for n in ("A", "AB", "E", "BB")
     ]
 )
-leaves = st.one_of(refs, refs, refs, st.sampled_from([Number("2"), Number("1")]), label_values)
+leaves = st.one_of(refs, refs, refs, rearranged, st.sampled_from([Number("2"), Number("1")]), label_values)
 
 
 def exact_parts(parts):
@@ -230,9 +264,11 @@ def lines(draw, name):
 def test_random_programs_mean_what_a_naive_interpreter_says(program):
     extents = tuple(syntax.ExtentDecl(Label(label), n) for label, n in EXTENT.items())
     text = syntax.unparse(Program(extents + program))
-    made = elaborate(parse(text), {n: InputSpec(a.shape, a.dtype) for n, a in DATA.items()})
+    made = elaborate(
+        parse(text), {n: InputSpec(a.shape, a.dtype) for n, a in (DATA | {"IDX": INDEX}).items()}
+    )
     with np.errstate(all="ignore"):
-        actual = evaluate(made, {n: DATA[n] for n in made.inputs})
+        actual = evaluate(made, {n: (DATA | {"IDX": INDEX})[n] for n in made.inputs})
         for define in program:
             expected = Naive(DATA).line(define)
             scale = max(1, np.max(np.abs(expected), initial=0))

@@ -23,10 +23,11 @@ from einsummable.graph import EinGraph, Origin
 from einsummable.language.einstein import factor_labels, labels_in, labels_of_line, top_terms, unbound
 from einsummable.language.emit import Emitter
 from einsummable.language.extents import solve
-from einsummable.language.resolve import InputSpec, Resolver, World
+from einsummable.language.indices import InputSpec, World
+from einsummable.language.resolve import Resolver
 from einsummable.language.statements import collect
 from einsummable.language.syntax import Define, Group, Program
-from einsummable.language.terms import Extent, LabelValue, Place, Reduce
+from einsummable.language.terms import Concat, Extent, LabelValue, Place, Reduce
 
 __all__ = ["InputSpec", "elaborate"]
 
@@ -86,7 +87,8 @@ def _line(line: Define, world: World, builder: GraphBuilder, nodes: Mapping[str,
     left = [label.name for label in labels_in(line.dims)]
     resolver = Resolver(world, labels)
     root = _right_side(line, resolver, labels, left)
-    extents = solve(world.text, resolver.uses, world.fixed, _wanted(resolver, labels, left))
+    wanted = _wanted(resolver, labels, left)
+    extents = solve(world.text, resolver.uses, world.fixed, wanted, resolver.reaches, resolver.totals)
     for name, type_ in resolver.params.items():
         builder.param(name, type_)
     emitter = Emitter(builder, nodes, resolver.terms, resolver.scaled, extents, left, line.name)
@@ -118,10 +120,13 @@ def _wanted(resolver: Resolver, labels: Mapping[str, list[Span]], left: list[str
     needed = dict.fromkeys(left)
     for use in resolver.uses:
         needed.update(dict.fromkeys(use.labels))
+    needed.update((reach.label, None) for reach in resolver.reaches)
     for term in resolver.terms.terms:
         match term:
             case LabelValue(label) | Extent(label):
                 needed[label] = None
             case Reduce(labels=own):
                 needed.update(dict.fromkeys(own))
+            case Concat(label, own):
+                needed.update(dict.fromkeys((label, *own)))
     return {label: labels.get(label) or resolver.spans[label] for label in needed}

@@ -1,14 +1,15 @@
 """Terms to the graph's nodes: what is fused into one einsummable, and what is a node of its own.
 
 Contract: every aggregate is a node whose join is the whole expression under it, down to tensors and other
-nodes; what stands around the aggregates of a line is one map.  Three things stand apart: a dear term that
-two nodes need is computed once; a sum over a product of three or more factors is contracted pairwise where
-that makes a smaller loop; an expression that is a factor of a matrix product is computed before it.
+nodes; what stands around the aggregates of a line is one map.  Four things stand apart: a concatenation, and
+what it puts together; a dear term that two nodes need, which is computed once; a sum over a product of three
+or more factors, contracted pairwise where that makes a smaller loop; an expression that is a factor of a
+matrix product, computed before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from einsummable import dtypes
@@ -16,13 +17,15 @@ from einsummable.builder import GraphBuilder, Operand
 from einsummable.contract import Path, contraction_path
 from einsummable.dtypes import ScalarType
 from einsummable.errors import EinsummableError
-from einsummable.graph import Origin, Position
+from einsummable.graph import Origin
+from einsummable.language.elements import element
 from einsummable.language.products import Product, Scaled, apply_scale, build, flatten, size
 from einsummable.language.terms import (
     Apply,
+    Concat,
     Element,
     Extent,
-    Index,
+    Held,
     LabelValue,
     Literal,
     Place,
@@ -77,6 +80,9 @@ class Emitter:
         self.extents, self.left, self.name = extents, tuple(left), name
         self.nodes: dict[int, Operand] = {}
         self.order = {label: n for n, label in enumerate(dict.fromkeys([*left, *extents]))}
+        for term in reversed(terms.terms):
+            if isinstance(term, Concat):  # its parts keep their order in it
+                self.order.update(dict.fromkeys(term.own, self.order[term.label]))
 
     def line(self, root: int, place: Place) -> int:
         """Append the nodes that term `root` needs; return the one that holds it, labelled as on the left."""
@@ -86,9 +92,10 @@ class Emitter:
         needed = self.terms.reachable(root)
         shared |= _shared(self.terms, needed)
         for i in needed[:-1]:
-            if isinstance(self.terms[i], Reduce) or i in shared:
+            if isinstance(self.terms[i], Reduce | Concat) or i in shared:
                 self._node(i, self._sorted(self.terms.labels[i]), self.terms.places[i])
-        if isinstance(self.terms[root], Reduce) and set(self.terms.labels[root]) != set(self.left):
+        apart = isinstance(self.terms[root], Reduce | Concat)
+        if apart and set(self.terms.labels[root]) != set(self.left):
             # Aggregate first and broadcast the result, not the other way round.
             self._node(root, self._sorted(self.terms.labels[root]), self.terms.places[root])
             return self._einsummable([self._factor(root)], self.left, (), None, place)[0]
@@ -118,6 +125,10 @@ class Emitter:
             node = self._contracted(term, out, place)
             if node is None:
                 node = self._einsummable([self._factor(term.body)], out, term.labels, term.kind, place)
+        elif isinstance(term, Concat):
+            node = self._concat(term, out, place)
+        elif self._is_gather(i) and (taken := self._element(i))[1] == tuple(out):
+            node = taken
         else:
             node = self._einsummable([self._factor(i)], out, (), None, place)
         self.nodes[i] = node
@@ -156,6 +167,11 @@ class Emitter:
     def _is_leaf(self, i: int) -> bool:
         return i in self.nodes or isinstance(self.terms[i], Element)
 
+    def _is_gather(self, i: int) -> bool:
+        """Tell whether term `i` is an element looked up: a tensor of its own already."""
+        term = self.terms[i]
+        return isinstance(term, Element) and any(isinstance(part, Held) for part in term.index)
+
     def _inline(self, b: ScalarBuilder, operands: dict[Operand, int], root: int) -> int:
         """Append term `root` to a scalar expression, down to tensors and nodes."""
         needed, todo = set(), [root]
@@ -185,23 +201,28 @@ class Emitter:
                 return b.const(self.extents[label])
             case Apply(fn, args):
                 return b.call(fn, *(ids[a] for a in args))
-        raise EinsummableError(f"the aggregate {self.terms[i]} has no node yet")
+        raise EinsummableError(f"{self.terms[i]} has no node yet")
 
     def _element(self, i: int) -> Operand:
-        """Return a node and the labels that index it: part of the tensor, groups taken apart."""
-        term, origin = self.terms[i], Origin(self.terms.places[i].span, self.name, self.terms.places[i].macro)
-        node = self.tensors[term.tensor]
-        kept = [part for part in term.index if isinstance(part, tuple)]
-        if len(kept) < len(term.index):
-            names = iter(_distinct([_group(part) for part in kept]))
-            shape = self.builder[node].shape
-            positions = tuple(_position(part, names) for part in term.index)
-            space = tuple((p.label, n) for p, n in zip(positions, shape, strict=True) if p.label is not None)
-            node = self.builder.select(node, positions, space, origin)
-        labels = tuple(label for part in kept for label in part)
-        space = zip(_distinct(labels), (self.extents[label] for label in labels), strict=True)
-        groups = [len(part) for part in kept]
-        return self.builder.reshape(node, tuple(space), groups, [1] * len(labels), origin), labels
+        """Return a node and the labels that index it."""
+        return element(self.builder, self.tensors, self.terms, self.extents, self.name, i)
+
+    def _concat(self, term: Concat, out: Sequence[str], place: Place) -> Operand:
+        """Append the concatenation `term`; its parts are nodes whose dimensions are in the order of `out`."""
+        sources = []
+        for own, part in zip(term.own, term.parts, strict=True):
+            wanted = tuple(own if label == term.label else label for label in out)
+            operand = self.nodes.get(part)
+            if operand is None and self._is_leaf(part):
+                operand = self._element(part)
+            if operand is None or tuple(operand[1]) != wanted:
+                factor = _Factor(self.terms.labels[part], part)
+                operand = self._einsummable([factor], wanted, (), None, self.terms.places[part])
+            sources.append(operand[0])
+        if len(sources) == 1:
+            return self._einsummable([_Factor(tuple(out), (sources[0], tuple(out)))], out, (), None, place)
+        origin = Origin(place.span, self.name, place.macro)
+        return self.builder.concat(sources, out, out.index(term.label), origin), tuple(out)
 
     # ---- sums of products ----
 
@@ -315,7 +336,7 @@ def _shared(terms: Terms, needed: Sequence[int]) -> set[int]:
     dear: set[int] = set()
     for i in needed:
         match terms[i]:
-            case Reduce():
+            case Reduce() | Concat():
                 dear.add(i)
             case Apply(fn, args) if FUNCTIONS[fn].transcendental or dear.intersection(args):
                 dear.add(i)
@@ -325,31 +346,7 @@ def _shared(terms: Terms, needed: Sequence[int]) -> set[int]:
         # A weak term would get a dtype, and change that of what it meets, if it became a tensor.
         if len(nodes[i]) > 1 and i in dear and not terms.types[i].weak:
             shared.add(i)
-        own = {i} if i in shared or isinstance(terms[i], Reduce) else nodes[i]
+        own = {i} if i in shared or isinstance(terms[i], Reduce | Concat) else nodes[i]
         for part in parts_of(terms[i]):
             nodes.setdefault(part, set()).update(own)
     return shared
-
-
-def _group(labels: Sequence[str]) -> str:
-    return labels[0] if len(labels) == 1 else f"({' '.join(labels)})"
-
-
-def _distinct(labels: Sequence[str]) -> list[str]:
-    """Return `labels` with primes where one stands again: each dimension of a diagonal has its own name."""
-    seen: list[str] = []
-    for label in labels:
-        while label in seen:
-            label += "'"
-        seen.append(label)
-    return seen
-
-
-def _position(part: Index, names: Iterator[str]) -> Position:
-    match part:
-        case int():
-            return Position(start=part)
-        case Scalar(name):
-            return Position(param=name)
-        case _:
-            return Position(label=next(names))

@@ -1,8 +1,10 @@
 """Solving the extents of a line's labels.
 
 Contract: every dimension that is indexed by one label says that label's extent, and so does an ``extent``
-statement; a dimension indexed by a group says the product of its labels' extents.  `solve` returns the
-extent of every label of the line, or one `ShapeError` that names all that disagree.
+statement; a dimension indexed by a group says the product of its labels' extents, a concatenation the sum of
+its parts'.  A shift or a stride, ``X[2*p+1]``, says what a label may be at most; only where nothing else says
+what it is, and all such uses leave it the same, it is that: as far as the dimension reaches.  `solve` returns
+the extent of every label of the line, or one `ShapeError` that names all that disagree.
 """
 
 from __future__ import annotations
@@ -31,6 +33,34 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
+class Reach:
+    """Dimension `dim` of `tensor` is indexed by ``step*label + start``, `shown` so, at `span`."""
+
+    label: str
+    step: int
+    start: int
+    tensor: str
+    shape: tuple[int, ...]
+    dim: int
+    shown: str
+    span: Span
+
+    @property
+    def most(self) -> int:
+        """The largest extent of the label with which no index is out of range."""
+        return max(-(-(self.shape[self.dim] - self.start) // self.step), 0) if self.start >= 0 else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """The extent of `label` is the sum of those of `parts`: a concatenation, its label at `span`."""
+
+    label: str
+    parts: tuple[str, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Fixed:
     """An ``extent`` statement, its label at `span`."""
 
@@ -49,10 +79,18 @@ class _Source:
 
 
 class _Line:
-    def __init__(self, text: str, uses: Sequence[Use], fixed: Mapping[str, Fixed]) -> None:
-        self.text, self.uses = text, uses
+    def __init__(
+        self,
+        text: str,
+        uses: Sequence[Use],
+        fixed: Mapping[str, Fixed],
+        reaches: Sequence[Reach],
+        totals: Sequence[Total],
+    ) -> None:
+        self.text, self.uses, self.reaches, self.totals = text, uses, reaches, list(totals)
         self.sources: dict[str, list[_Source]] = {}
-        named = {label for use in uses for label in use.labels}
+        named = {label for use in uses for label in use.labels} | {r.label for r in reaches}
+        named |= {label for total in totals for label in (total.label, *total.parts)}
         for label in named & set(fixed):
             words = "by its extent statement"
             self.sources[label] = [_Source(fixed[label].extent, words, fixed[label].span)]
@@ -86,6 +124,64 @@ class _Line:
             ]
         *most, last = [f"{n} {where}" for n, where in zip(first, words, strict=True)]
         return f"label {label!r} is {', '.join(most)} but {last}"
+
+    def solve(self) -> None:
+        """Derive what groups and concatenations say, then what only shifts say, as long as that helps."""
+        while True:
+            known = len(self.known())
+            self.solve_groups()
+            self.solve_totals()
+            if len(self.known()) > known:
+                continue
+            self.solve_reaches()
+            if len(self.known()) == known:
+                return
+
+    def solve_totals(self) -> None:
+        """Derive the extent of a concatenation from its parts, or that of one part from all others."""
+        for total in list(self.totals):
+            known = self.known()
+            unknown = [label for label in total.parts if label not in known]
+            have = sum(known[label] for label in total.parts if label in known)
+            if not unknown:
+                source = _Source(have, "by concat", total.span)
+                self.sources.setdefault(total.label, []).append(source)
+            elif len(unknown) == 1 and known.get(total.label, -1) >= have:
+                rest = known[total.label] - have
+                self.sources[unknown[0]] = [_Source(rest, "by what concat leaves it", total.span)]
+            else:
+                continue
+            self.totals.remove(total)
+
+    def solve_reaches(self) -> None:
+        """Let labels reach as far as their shifts and strides allow, where these agree."""
+        known, found = self.known(), {}
+        for r in self.reaches:
+            if r.label not in known:
+                found.setdefault(r.label, []).append(r)
+        for label, several in found.items():
+            if len({r.most for r in several}) == 1 and several[0].most:
+                self.sources[label] = [_Source(several[0].most, f"by {several[0].tensor}", several[0].span)]
+
+    def check_reaches(self) -> None:
+        """Raise where a shift or a stride leaves its dimension."""
+        known = self.known()
+        for r in self.reaches:
+            extent, n = known.get(r.label, 1), r.shape[r.dim]
+            last = r.start + r.step * (extent - 1)
+            if not extent or (r.start >= 0 and last < n):
+                continue
+            position = f"begins at {r.start}" if r.start < 0 else f"reaches {last}"
+            sources = self.sources.get(r.label, [])
+            spans = (r.span, *(s.span for s in sources[:1]))
+            notes = [f"{r.tensor} has shape {r.shape}"]
+            notes += [f"label {r.label!r} is {extent} {s.words}" for s in sources[:1]]
+            raise ShapeError(
+                f"index {r.shown} {position}, but dimension {r.dim} of {r.tensor} has extent {n}",
+                text=self.text,
+                spans=tuple(dict.fromkeys(spans)),
+                notes=tuple(notes),
+            )
 
     def solve_groups(self) -> None:
         """Derive the extent of a label from a group whose other labels are known, as long as that helps."""
@@ -139,7 +235,12 @@ def _shapes(sources: Sequence[_Source]) -> str:
 
 
 def solve(
-    text: str, uses: Sequence[Use], fixed: Mapping[str, Fixed], wanted: Mapping[str, Sequence[Span]]
+    text: str,
+    uses: Sequence[Use],
+    fixed: Mapping[str, Fixed],
+    wanted: Mapping[str, Sequence[Span]],
+    reaches: Sequence[Reach] = (),
+    totals: Sequence[Total] = (),
 ) -> dict[str, int]:
     """Return the extent of every label in `wanted`.
 
@@ -151,16 +252,20 @@ def solve(
         What is known: indexed dimensions, and ``extent`` statements by label.
     wanted
         The labels of the line, each with the places where it stands.
+    reaches, totals
+        Dimensions that shifts and strides index, and concatenations.
 
     Raises
     ------
     ShapeError
-        A label has two extents, a group has not the extent of its dimension, or an extent is not known.
+        A label has two extents, a group has not the extent of its dimension, a shift or a stride leaves its
+        dimension, or an extent is not known.
     """
-    line = _Line(text, uses, fixed)
+    line = _Line(text, uses, fixed, reaches, totals)
     line.check()
-    line.solve_groups()
+    line.solve()
     line.check()
+    line.check_reaches()
     known = {label: f.extent for label, f in fixed.items() if label in wanted} | line.known()
     missing = [label for label in wanted if label not in known]
     if missing:
@@ -170,6 +275,10 @@ def solve(
         if grouped:
             group = f"({' '.join(grouped.labels)})"
             notes.insert(0, f"all that is known is {group} = {grouped.extent}, from {grouped.tensor}")
+        allowed = {r.shown: r for r in reaches if r.label == label}
+        if len(allowed) > 1:
+            words = ", ".join(f"{shown} in {r.tensor} allows {r.most}" for shown, r in allowed.items())
+            notes.insert(0, f"it may be as long as all of its indices allow: {words}")
         raise ShapeError(
             f"the extent of label {label!r} is not known",
             text=text,

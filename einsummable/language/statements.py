@@ -28,8 +28,9 @@ from einsummable.errors import (
 from einsummable.language import syntax
 from einsummable.language.einstein import labels_in, labels_of_line
 from einsummable.language.extents import Fixed
+from einsummable.language.indices import InputSpec
 from einsummable.language.prelude import prelude
-from einsummable.language.resolve import CALLABLE, InputSpec
+from einsummable.language.resolve import CALLABLE
 from einsummable.language.syntax import CONSTANTS, Define, Expr, MacroDef, Program
 
 
@@ -76,6 +77,8 @@ class _Collector:
         self.lines = {s.name: s for s in program.statements if isinstance(s, Define)}
         self.own = {s.name: s for s in program.statements if isinstance(s, MacroDef)}
         self.macros = {**prelude(), **self.own}
+        declared = {s.name for s in program.statements if isinstance(s, syntax.InputDecl)}
+        self.tensors = {*self.lines, *declared, *inputs}
 
     def error(
         self, kind: type[EinsummableError], message: str, *spans: Span, notes: Sequence[str] = ()
@@ -151,12 +154,21 @@ class _Collector:
             for part in syntax.walk(expr):
                 match part:
                     case syntax.Ref() if not (in_macro and part.name in bound):
-                        yield from _ref_reads(part)
+                        yield from self._ref_reads(part)
                     case syntax.Name(name, span=span) if name not in bound and name not in CONSTANTS:
                         yield Read(name, span, indexed=False)
                     case syntax.Call(fn) if fn in self.own and fn not in called:
                         called.add(fn)
                         todo.append((self.own[fn].body, _bound_in(self.own[fn]), True))
+
+    def _ref_reads(self, ref: syntax.Ref) -> Iterator[Read]:
+        yield Read(ref.name, Span(ref.span.start, ref.span.start + len(ref.name)), indexed=True)
+        for index in ref.indices:
+            match index:
+                case syntax.GatherIndex(inner):
+                    yield from self._ref_reads(inner)
+                case syntax.ScalarIndex(name) if name not in self.scalars and name in self.tensors:
+                    yield Read(name, index.span, indexed=False)
 
     def _first_reads(self, reads: Mapping[str, Sequence[Read]]) -> dict[str, Span]:
         """Return every name that is read with the first place where it is, in the order of the text."""
@@ -312,13 +324,6 @@ class _Collector:
         if asked:
             return tuple(dict.fromkeys(name.name for name in asked))
         return tuple(name for name in self.lines if name not in used)
-
-
-def _ref_reads(ref: syntax.Ref) -> Iterator[Read]:
-    yield Read(ref.name, Span(ref.span.start, ref.span.start + len(ref.name)), indexed=True)
-    for index in ref.indices:
-        if isinstance(index, syntax.GatherIndex):
-            yield from _ref_reads(index.ref)
 
 
 def _bound_in(macro: MacroDef) -> set[str]:

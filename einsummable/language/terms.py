@@ -25,8 +25,24 @@ class Scalar:
     name: str
 
 
-#: What may index a dimension: labels (several are a group), a position, or a scalar that holds one.
-Index = tuple[str, ...] | int | Scalar
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """The position ``step*label + start``."""
+
+    label: str
+    step: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The position that an element of a tensor of integers holds: the number of its term."""
+
+    element: int
+
+
+#: What may index a dimension: labels (several are a group), a position, or what holds or computes one.
+Index = tuple[str, ...] | int | Scalar | Affine | Held
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +91,16 @@ class Reduce:
     body: int
 
 
-Term = Element | LabelValue | Literal | Scalar | Extent | Apply | Reduce
+@dataclass(frozen=True, slots=True)
+class Concat:
+    """Other terms one after another along `label`, which each of them calls by a name of its own."""
+
+    label: str
+    own: tuple[str, ...]
+    parts: tuple[int, ...]
+
+
+Term = Element | LabelValue | Literal | Scalar | Extent | Apply | Reduce | Concat
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +111,6 @@ class Place:
     macro: str = ""
 
 
-def labels_of(index: Sequence[Index]) -> tuple[str, ...]:
-    """Return the labels in `index`, each once, in order."""
-    return tuple(dict.fromkeys(label for part in index if isinstance(part, tuple) for label in part))
-
-
 def parts_of(term: Term) -> tuple[int, ...]:
     """Return the terms that `term` is made of."""
     match term:
@@ -98,6 +118,10 @@ def parts_of(term: Term) -> tuple[int, ...]:
             return args
         case Reduce(body=body):
             return (body,)
+        case Concat(parts=parts):
+            return parts
+        case Element(index=index):
+            return tuple(part.element for part in index if isinstance(part, Held))
         case _:
             return ()
 
@@ -127,7 +151,31 @@ class Terms:
 
     def element(self, tensor: str, index: tuple[Index, ...], dtype: np.dtype, place: Place) -> int:
         """Append an element of a tensor of `dtype`."""
-        return self._add(Element(tensor, index), ScalarType(dtype), labels_of(index), place)
+        labels = tuple(dict.fromkeys(label for part in index for label in self.labels_of(part)))
+        return self._add(Element(tensor, index), ScalarType(dtype), labels, place)
+
+    def labels_of(self, part: Index) -> tuple[str, ...]:
+        """Return the labels that stand in one index."""
+        match part:
+            case tuple():
+                return part
+            case Affine(label):
+                return (label,)
+            case Held(element):
+                return self.labels[element]
+            case _:
+                return ()
+
+    def concat(
+        self, label: str, own: Sequence[str], parts: Sequence[int], dtype: np.dtype, place: Place
+    ) -> int:
+        """Append a concatenation of terms of `dtype` along `label`, which each calls by its `own` name."""
+        free = dict.fromkeys(
+            label if x == mine else x
+            for part, mine in zip(parts, own, strict=True)
+            for x in self.labels[part]
+        )
+        return self._add(Concat(label, tuple(own), tuple(parts)), ScalarType(dtype), tuple(free), place)
 
     def label_value(self, label: str, place: Place) -> int:
         """Append the value of a label."""
