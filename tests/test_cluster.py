@@ -248,7 +248,7 @@ def test_what_changes_after_put_changes_nothing_there(cluster):
 def test_results_stay_and_are_read_in_place(cluster):
     arrays = data()
     kept = cluster.run(matmul(), arrays, keep=True)["Z"]
-    assert repr(kept) == "<DistributedTensor [4, 4] f64, 1×1 blocks on site 0>"
+    assert repr(kept) == "<DistributedTensor [4, 4] f64, 1×1 block on site 0>"
     assert (kept.ndim, kept.nbytes) == (2, 128)
     there = {"A": cluster.put(arrays["A"], parts=(1, 2), sites=(0, 1)),
              "B": cluster.put(arrays["B"], parts=(2, 1), sites=(0, 1))}  # fmt: skip

@@ -69,6 +69,10 @@ def sites():
     yield make
     for site in made:
         site.mesh.close()
+        site.frames.clear()  # they may be in memory of the peer
+    end = time.monotonic() + 5  # a reader tells of a loss just before it ends
+    while threading.active_count() > threads and time.monotonic() < end:
+        time.sleep(0.001)
     assert threading.active_count() == threads
     assert process.num_fds() == files
 
@@ -105,7 +109,8 @@ def test_a_payload_of_any_size_arrives_unchanged_by_every_route(sites, size):
         *header, payload = b.frames[-1]
         assert header == [0, 7, 2**63, 2**64 - 1]
         assert payload.dtype == np.uint8
-        assert payload.flags.writeable
+        near = size >= 1 << 17 and address.path
+        assert payload.flags.writeable != bool(near)
         np.testing.assert_array_equal(payload, data)
 
 
@@ -338,7 +343,7 @@ def test_closing_does_not_wait_for_a_peer_that_reads_nothing(sites, monkeypatch)
     monkeypatch.setattr(transport, "_LINGER_SECONDS", 0.1)
     stop = threading.Event()
     a, b = sites(0), sites(1)
-    b.mesh._on_frame = lambda *frame: stop.wait(20)
+    b.mesh.on_frame = lambda *frame: stop.wait(20)
     a.mesh.dial(1, b.mesh.address)
     for _ in range(4):
         a.mesh.send(1, 0, 0, 0, bytes(10_000_000))

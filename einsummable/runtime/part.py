@@ -148,7 +148,10 @@ def _overwritten(taskgraph: TaskGraph, i: int, kept: set[int]) -> int:
     task = taskgraph.tasks[i]
     if not isinstance(task, Aggregate):
         return -1
-    for position, j in enumerate(task.inputs):
+    # What came from elsewhere last: it may be lent, and then its memory is not ours.
+    lent = [isinstance(taskgraph.tasks[j], Move) for j in task.inputs]
+    for position in sorted(range(len(lent)), key=lent.__getitem__):
+        j = task.inputs[position]
         source = taskgraph.tasks[j]
         match source:
             case Apply():

@@ -110,7 +110,7 @@ class Service:
                     self._tell(run, state)
                     self._answer(wire.BUSY, run, _running(state.log) + 1)
             case wire.STORE:
-                self.blocks[tag] = payload
+                self.blocks[tag] = _own(payload)
                 self._answer(wire.DONE, run, tag)
             case wire.FETCH if tag in self.blocks:
                 self._answer(wire.RESULT, run, tag, self.blocks[tag])
@@ -240,9 +240,10 @@ def _running(log: SiteLog) -> int:
 
 
 def _own(block: np.ndarray) -> np.ndarray:
-    """Return `block` without a larger array behind it that it would keep in memory."""
+    """Return `block` as an array of its own: not lent, and with no larger one behind it to keep in memory."""
     base = block.base
-    return block.copy() if isinstance(base, np.ndarray) and base.nbytes > block.nbytes else block
+    larger = isinstance(base, np.ndarray) and base.nbytes > block.nbytes
+    return block.copy() if larger or not block.flags.writeable else block
 
 
 def _limit_threads(threads: int) -> tuple[int, str]:

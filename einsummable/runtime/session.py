@@ -81,8 +81,9 @@ class DistributedTensor:
             for site, _, number in blocks:
                 exchange.send(site, wire.FETCH, number)
             found = {answer.tag: answer.payload for answer in exchange.gather(self.layout.sites)}
-        if len(blocks) == 1:
-            return found[blocks[0][2]].view(self.dtype).reshape(self.shape)
+        only = found[blocks[0][2]]
+        if len(blocks) == 1 and only.flags.writeable:  # else it is lent by the engine
+            return only.view(self.dtype).reshape(self.shape)
         whole = np.empty(self.shape, self.dtype)
         for _, box, number in blocks:
             whole[_index(box)] = found[number].view(self.dtype).reshape(box_shape(box))

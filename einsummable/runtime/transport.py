@@ -2,23 +2,22 @@
 
 Contract: a `Mesh` belongs to one site.  It listens, dials the `Address` of others, and after the handshake
 carries frames ``(kind, run, tag, payload)`` whose numbers mean what the caller wants.  ``send`` never waits
-for the network: one thread a peer empties a queue (small frames travel together, large arrays go out of
-the caller's memory uncopied), one thread a peer reads and calls ``on_frame(peer, kind, run, tag, payload)``
-with a fresh, writable `numpy.uint8` array.  Frames of one peer arrive in the order they were sent.  When a
-connection ends, ``on_lost(peer, reason)`` is called once, after its last frame.  Nothing that comes from a
-peer is unpickled.  ``close`` leaves no socket, file or thread.
+for the network: one thread a peer empties a queue, one reads and calls ``on_frame(peer, kind, run, tag,
+payload)`` with a `numpy.uint8` array.  Small frames travel together; large ones go through memory that both
+sites share (see `pool`) where they can, else out of the caller's memory uncopied and into a warm buffer.  A
+writable payload is the receiver's; a read-only one is lent, and what its bytes say stays as long as an array
+looks at them.  Frames of one peer arrive in the order they were sent.  When a connection ends,
+``on_lost(peer, reason)`` is called once, after its last frame.  Nothing that comes from a peer is unpickled.
+``close`` leaves no socket, file or thread.
 """
 
 from __future__ import annotations
 
-import contextlib
 import selectors
 import socket
-import struct
 import threading
 import time
 from collections.abc import Callable, Iterable
-from queue import SimpleQueue
 from typing import TypeAlias
 
 import numpy as np
@@ -26,15 +25,14 @@ import numpy as np
 from einsummable.errors import EngineError
 from einsummable.runtime.address import Address, listen, route_text, routes
 from einsummable.runtime.handshake import HandshakeError, greet, introduce
+from einsummable.runtime.link import Frame, Link, Payload, shut
+from einsummable.runtime.pool import Buffers, Pool, swap
 
-#: What can be sent.
-Payload: TypeAlias = "np.ndarray | np.generic | bytes | bytearray | memoryview"
 OnFrame: TypeAlias = Callable[[int, int, int, int, np.ndarray], None]
 OnLost: TypeAlias = Callable[[int, str], None]
+#: Answers where a payload of so many bytes shall go, None if that is all the same.
+Place: TypeAlias = Callable[[int, int, int, int, int], "np.ndarray | None"]
 
-_HEADER = struct.Struct("<IQQQ")  # kind, run, tag, bytes of payload
-_SMALL = 1 << 15  # payloads up to this are copied into one write with their neighbours
-_BATCH = 1 << 17  # bytes that are written, or read, at a time when frames are small
 _HANDSHAKE_SECONDS = 5.0
 _STRANGERS = 64  # connections in the handshake at a time; more are turned away
 _LINGER_SECONDS = 1.0
@@ -58,14 +56,25 @@ class Mesh:
         they run, nothing more is read from that peer.
     bind
         The interface to listen on for TCP.  ``"0.0.0.0"`` lets other machines in.
+    place
+        Asked where a large payload that comes through a socket shall go, by ``(peer, kind, run, tag,
+        bytes)``.
     """
 
     def __init__(
-        self, site: int, key: bytes, on_frame: OnFrame, on_lost: OnLost, *, bind: str = "127.0.0.1"
+        self,
+        site: int,
+        key: bytes,
+        on_frame: OnFrame,
+        on_lost: OnLost,
+        *,
+        bind: str = "127.0.0.1",
+        place: Place = lambda *_: None,
     ) -> None:
         self.site = site
-        self._key, self._on_frame, self._on_lost = key, on_frame, on_lost
-        self._links: dict[int, _Link] = {}
+        self.pool, self.buffers, self.place = Pool(), Buffers(), place
+        self._key, self.on_frame, self._on_lost = key, on_frame, on_lost
+        self._links: dict[int, Link] = {}
         self._changed = threading.Condition()
         self._closed = False
         self._strangers: dict[threading.Thread, socket.socket] = {}
@@ -93,11 +102,12 @@ class Mesh:
                 sock.settimeout(share)
                 sock.connect(target)
                 introduce(sock, self.site, peer, self._key, share)
+                memory = self._swap(sock)
             except (OSError, HandshakeError) as error:
                 sock.close()
                 reasons.append(f"{route_text(target)}: {error}")
             else:
-                self._adopt(peer, sock)
+                self._adopt(peer, sock, memory)
                 return
         raise EngineError(f"site {self.site} cannot reach site {peer}", notes=tuple(reasons))
 
@@ -108,11 +118,27 @@ class Mesh:
             self._changed.wait_for(lambda: wanted <= self._links.keys(), timeout)
             return tuple(sorted(wanted - self._links.keys()))
 
-    def send(self, peer: int, kind: int, run: int = 0, tag: int = 0, payload: Payload = b"") -> None:
+    def send(
+        self,
+        peer: int,
+        kind: int,
+        run: int = 0,
+        tag: int = 0,
+        payload: Payload = b"",
+        *,
+        pooled: bool = True,
+        gone: Callable[[], None] | None = None,
+    ) -> None:
         """Queue a frame for `peer` and return at once.
 
-        The payload is kept until it is on its way and must not change before; a discontiguous array is
-        copied.
+        The payload is kept until it is on its way and must not change before.
+
+        Parameters
+        ----------
+        pooled
+            Whether it may go through shared memory, which holds a copy until the receiver is done.
+        gone
+            Called, from another thread, when the payload is on its way.
 
         Raises
         ------
@@ -123,7 +149,7 @@ class Mesh:
         if link is None:
             raise NotConnectedError(f"site {self.site} has no connection to site {peer}")
         nbytes = payload.nbytes if hasattr(payload, "nbytes") else len(payload)
-        link.queue.put((_HEADER.pack(kind, run, tag, nbytes), payload))
+        link.queue.put(Frame(kind, run, tag, nbytes, payload, pooled, gone))
 
     def drop(self, peer: int, reason: str) -> None:
         """End the connection to `peer`, if there is one; ``on_lost`` is told `reason`."""
@@ -146,13 +172,14 @@ class Mesh:
         for sock in (*self._listeners, self._wake, self._woken):
             sock.close()
         for thread, sock in list(self._strangers.items()):
-            _shut(sock)
+            shut(sock)
             thread.join()
         deadline = time.monotonic() + _LINGER_SECONDS
         for link in links:
             link.queue.put(None)
         for link in links:
             link.finish(deadline)
+        self.pool.close()
 
     def _accept(self) -> None:
         with selectors.DefaultSelector() as selector:
@@ -182,14 +209,21 @@ class Mesh:
     def _greet(self, sock: socket.socket) -> None:
         try:
             peer = greet(sock, self.site, self._key, _HANDSHAKE_SECONDS)
-        except HandshakeError:
+            memory = self._swap(sock)
+        except (OSError, HandshakeError):
             sock.close()
         else:
-            self._adopt(peer, sock)
+            self._adopt(peer, sock, memory)
         finally:
             del self._strangers[threading.current_thread()]
 
-    def _adopt(self, peer: int, sock: socket.socket) -> None:
+    def _swap(self, sock: socket.socket) -> np.ndarray | None:
+        """Let the other end of a Unix socket read our pool, and return its own."""
+        if sock.family != socket.AF_UNIX:
+            return None
+        return swap(sock, self.pool.descriptor, _HANDSHAKE_SECONDS)
+
+    def _adopt(self, peer: int, sock: socket.socket, memory: np.ndarray | None) -> None:
         _tune(sock)
         while True:
             with self._changed:
@@ -198,134 +232,23 @@ class Mesh:
                     return
                 old = self._links.get(peer)
                 if old is None:
-                    link = self._links[peer] = _Link(self, peer, sock)
+                    link = self._links[peer] = Link(self, peer, sock, memory)
                     link.start()
                     self._changed.notify_all()
                     return
             old.end("replaced by a new connection")
             old.ended.wait(_LINGER_SECONDS)  # its loss is told before the first frame of the new one
 
-    def _forget(self, link: _Link, reason: str) -> None:
+    def forget(self, link: Link, reason: str) -> None:
         """Take the end of `link` to the books and tell the owner."""
         with self._changed:
             if self._links.get(link.peer) is link:
                 del self._links[link.peer]
             closed = self._closed
+            self.pool.forget(link.peer)
             self._changed.notify_all()
         if not closed:
             self._on_lost(link.peer, reason)
-
-
-class _Link:
-    """One authenticated connection, a thread for each direction."""
-
-    def __init__(self, mesh: Mesh, peer: int, sock: socket.socket) -> None:
-        self.peer = peer
-        self.queue: SimpleQueue[tuple[bytes, Payload] | None] = SimpleQueue()
-        self.ended = threading.Event()
-        self._mesh, self._sock = mesh, sock
-        self._reason = ""
-        name = f"mesh {mesh.site} peer {peer}"
-        self._writer = threading.Thread(target=self._write, name=f"{name} send", daemon=True)
-        self._reader = threading.Thread(target=self._read, name=f"{name} receive", daemon=True)
-
-    def start(self) -> None:
-        self._writer.start()
-        self._reader.start()
-
-    def end(self, reason: str) -> None:
-        """Cut the connection; the reader notices and cleans up."""
-        self._reason = self._reason or reason
-        _shut(self._sock)
-
-    def finish(self, deadline: float) -> None:
-        """Wait for the queue to be written, then cut the connection and wait for both threads."""
-        self._writer.join(max(deadline - time.monotonic(), 0))
-        self.end("closed here")
-        for thread in (self._writer, self._reader):
-            if thread is not threading.current_thread():
-                thread.join()
-
-    def _write(self) -> None:
-        sock, queue = self._sock, self.queue
-        try:
-            while (item := queue.get()) is not None:
-                batch = bytearray()
-                while item is not None:
-                    header, payload = item
-                    data = _bytes_of(payload)
-                    batch += header
-                    if len(data) <= _SMALL:
-                        batch += data
-                    else:
-                        sock.sendall(batch)
-                        sock.sendall(data)
-                        batch.clear()
-                    del item, payload, data  # an idle writer must not keep the last block alive
-                    if len(batch) >= _BATCH or queue.empty():
-                        break
-                    item = queue.get()
-                else:
-                    queue.put(None)  # the end was among the batch: say it again to the outer loop
-                sock.sendall(batch)
-        except OSError as error:
-            self.end(f"cannot send: {error}")
-
-    def _read(self) -> None:
-        reason = "stopped reading"
-        try:
-            self._read_frames()
-            reason = "closed by the other end"
-        except OSError as error:
-            reason = f"connection lost: {error}"
-        finally:
-            self._clean_up(self._reason or reason)
-
-    def _read_frames(self) -> None:
-        sock, on_frame, peer = self._sock, self._mesh._on_frame, self.peer
-        warm = bytearray(_BATCH)
-        view = memoryview(warm)
-        start = end = 0
-        while True:
-            while end - start >= _HEADER.size:
-                kind, run, tag, nbytes = _HEADER.unpack_from(warm, start)
-                start += _HEADER.size
-                payload = np.empty(nbytes, np.uint8)
-                have = min(nbytes, end - start)
-                data = payload.data
-                data[:have] = view[start : start + have]
-                start += have
-                while have < nbytes:
-                    got = sock.recv_into(data[have:])
-                    if not got:
-                        return
-                    have += got
-                del data
-                on_frame(peer, kind, run, tag, payload)
-                del payload
-            view[: end - start] = view[start:end]
-            start, end = 0, end - start
-            got = sock.recv_into(view[end:])
-            if not got:
-                return
-            end += got
-
-    def _clean_up(self, reason: str) -> None:
-        _shut(self._sock)
-        self.queue.put(None)
-        self._writer.join()
-        self._sock.close()
-        try:
-            self._mesh._forget(self, reason)
-        finally:
-            self.ended.set()
-
-
-def _bytes_of(payload: Payload) -> memoryview:
-    if isinstance(payload, np.ndarray | np.generic):
-        # Through uint8, because dtypes like bfloat16 do not offer the buffer protocol.
-        return np.ascontiguousarray(payload).reshape(-1).view(np.uint8).data
-    return memoryview(payload).cast("B")
 
 
 def _tune(sock: socket.socket) -> None:
@@ -337,8 +260,3 @@ def _tune(sock: socket.socket) -> None:
     for option, value in (("TCP_KEEPIDLE", 2), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 4)):
         if hasattr(socket, option):
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-
-
-def _shut(sock: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # it is gone already: what was wanted
-        sock.shutdown(socket.SHUT_RDWR)
