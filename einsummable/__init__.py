@@ -8,7 +8,9 @@
 `compile`               a program's text and its inputs → `Compiled`: graph, plan, tasks, run
 `einsum`                what ``numpy.einsum`` takes, at once
 `tensor`, `run`         lazy arrays that numpy's own functions build programs of
+`grad`                  gradients of lazy tensors; `differentiate` makes a graph that has them
 `Cluster`, `connect`    engines to run on, started here or found running
+`calibrate`             measures what the sites can do → `Hardware`, for plans that take the least time
 `to_json`, `from_json`  graphs, plans, placements and task graphs as text
 ======================  ====================================================================
 
@@ -20,6 +22,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from einsummable.autodiff import differentiate
+    from einsummable.calibration import calibrate
     from einsummable.codec import from_json, to_json
     from einsummable.errors import (
         CapacityError,
@@ -38,9 +42,11 @@ if TYPE_CHECKING:
         Tensor,
         compile,  # noqa: A004 - always written qualified
         einsum,
+        grad,
         run,
         tensor,
     )
+    from einsummable.planner.hardware import Hardware
     from einsummable.planner.plan import Placement, Plan
     from einsummable.runtime.cluster import Cluster, connect
     from einsummable.taskgraph.tasks import TaskGraph
@@ -50,6 +56,8 @@ __version__ = "0.1.0"
 #: Names are loaded when they are first used: an engine needs the runtime and the kernels, and neither the
 #: language nor the planner nor the pictures.
 _HOMES = {
+    "autodiff": ["differentiate"],
+    "calibration": ["calibrate"],
     "codec": ["from_json", "to_json"],
     "errors": [
         "CapacityError",
@@ -64,7 +72,8 @@ _HOMES = {
     ],
     "graph": ["EinGraph"],
     # Lazy tensors, too: the pipeline tells them how to run.
-    "pipeline": ["Compiled", "Tensor", "compile", "einsum", "run", "tensor"],
+    "pipeline": ["Compiled", "Tensor", "compile", "einsum", "grad", "run", "tensor"],
+    "planner.hardware": ["Hardware"],
     "planner.plan": ["Placement", "Plan"],
     "runtime.cluster": ["Cluster", "connect"],
     "taskgraph.tasks": ["TaskGraph"],
@@ -79,6 +88,7 @@ __all__ = [
     "EinGraph",
     "EinsummableError",
     "EngineError",
+    "Hardware",
     "ParseError",
     "Placement",
     "Plan",
@@ -88,10 +98,13 @@ __all__ = [
     "TaskGraph",
     "Tensor",
     "UnknownNameError",
+    "calibrate",
     "compile",
     "connect",
+    "differentiate",
     "einsum",
     "from_json",
+    "grad",
     "run",
     "tensor",
     "to_json",

@@ -30,6 +30,7 @@ LAYERS = [
     {"choose"},
     {"fit"},
     {"runtime"},
+    {"calibration"},
     {"views"},
     {"display"},
     {"options"},

@@ -48,6 +48,8 @@ class Hardware:
         The link of a site within its host, and of a host to the others.
     overhead
         What every task costs besides.
+    half
+        The extent at which a matrix product reaches half of its speed, in each of its three dimensions.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Hardware:
     near: Link
     far: Link
     overhead: float = 5e-6
+    half: float = 16.0
 
     @property
     def sites(self) -> int:
@@ -68,6 +71,13 @@ class Hardware:
     def product_flops(self, dtype: np.dtype) -> float:
         """Return the speed of a site in matrix products of `dtype`; where it is not known, that of maps."""
         return self.flops.get(dtypes.name(dtype), self.map_flops)
+
+    def product_rate(self, dtype: np.dtype, *sizes: float | np.ndarray) -> float | np.ndarray:
+        """Return the speed of a product of matrices with these rows, columns and summed extents."""
+        rate = self.product_flops(dtype)
+        for size in sizes:
+            rate = rate * (size / (size + self.half))
+        return rate
 
     def link(self, a: int, b: int) -> Link:
         """Return what joins sites `a` and `b`."""
@@ -90,6 +100,7 @@ class Hardware:
             ("near", self.near.latency),
             ("far", self.far.latency),
             ("a task", self.overhead),
+            ("half speed", self.half),
         ):
             if not 0 <= value < inf:
                 raise PlanError(f"the latency of {what} of {self.name} is {value}")

@@ -21,9 +21,6 @@ from einsummable.planner import candidates, tables
 from einsummable.planner.cost import is_product, read_shape
 from einsummable.planner.hardware import Hardware
 
-#: The extent at which a matrix product reaches half of its speed, in each of its three dimensions.
-HALF = 16.0
-
 
 def kernels(graph: EinGraph, i: int, rows: np.ndarray, hardware: Hardware) -> np.ndarray:
     """Return the seconds that the kernel calls of node `i` take, for each of `rows`."""
@@ -47,14 +44,13 @@ def _rate(node: Node, block: np.ndarray, hardware: Hardware) -> np.ndarray:
     """Return the operations a second of a kernel call on a block of these extents, by row."""
     if not is_product(node):
         return np.full(len(block), hardware.map_flops)
-    rate = np.full(len(block), hardware.product_flops(dtypes.accumulator(node.dtype)))
     first, second = (set(labels) for labels in node.labels)
     # Rows, columns and the summed labels of the matrix product; labels of a batch only repeat it.
+    sizes = []
     for group in (first - second, second - first, {x for x in first & second if x not in node.out}):
         columns = [d for d, (label, _) in enumerate(node.space) if label in group]
-        size = block[:, columns].prod(axis=1, dtype=float)
-        rate *= size / (size + HALF)
-    return rate
+        sizes.append(block[:, columns].prod(axis=1, dtype=float))
+    return hardware.product_rate(dtypes.accumulator(node.dtype), *sizes)
 
 
 def _touched(graph: EinGraph, node: Node, rows: np.ndarray) -> np.ndarray:

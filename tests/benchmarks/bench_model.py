@@ -1,0 +1,162 @@
+"""Predicted against measured time, of several plans of six programs, on threads and on engines.
+
+einsummable bench model [--sites 2] [--repetitions 15]
+
+A run is measured from the start of its first task to the end of its last one, which is what the simulator
+predicts from a calibration made at the start; inputs are there, results stay there.  The best of several
+interleaved runs counts: what else the machine does makes runs longer, never shorter.
+"""
+
+import argparse
+import sys
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+from scipy.stats import spearmanr
+
+import einsummable as ein
+from einsummable.calibration import calibrate
+from einsummable.compiled import Compiled
+from einsummable.models import chain, knn
+from einsummable.planner.eindecomp import plan as eindecomp
+from einsummable.planner.strategies import named_plans
+from einsummable.runtime.local import LocalExecutor
+from einsummable.taskgraph.simulate import simulate
+
+#: What is asked for: rank correlation of plans, and median error of the time.
+CORRELATION, ERROR = 0.8, 0.3
+
+MATMUL = "C[i,k] = A[i,j] * B[j,k]"
+FFNN = "H[b,h] = relu(sum[d] X[b,d] * W[d,h])\nY[b,o] = H[b,h] * V[h,o]"
+ATTENTION = """\
+S[b,h,q,k] = where(k <= q, sum[d] Q[b,h,q,d] * K[b,h,k,d] / 8, -inf)
+O[b,h,q,d] = softmax[k](S[b,h,q,k]) * V[b,h,k,d]
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One plan of one program."""
+
+    program: str
+    plan: str
+    predicted: float
+    measured: float
+
+    @property
+    def error(self) -> float:
+        """How far the prediction is off, as a share of what was measured."""
+        return abs(self.predicted - self.measured) / self.measured
+
+
+def workloads(rng):
+    """Return text and arrays by name."""
+
+    def normal(*shape):
+        return rng.standard_normal(shape, np.float32)
+
+    heads = {name: normal(1, 8, 512, 64) for name in "QKV"}
+    points = {"X": normal(1024, 64), "T": normal(4096, 64), "y": rng.integers(0, 10, 4096)}
+    return {
+        "matmul": (MATMUL, {"A": normal(1024, 1024), "B": normal(1024, 1024)}),
+        "chain": (chain.TEXT, chain.inputs(768)),
+        "skewed chain": (chain.TEXT, chain.inputs(960, skewed=True)),
+        "FFNN": (FFNN, {"X": normal(256, 1024), "W": normal(1024, 2048), "V": normal(2048, 512)}),
+        "attention": (ATTENTION, heads),
+        "kNN": (knn.TEXT, points),
+    }
+
+
+def plans(graph, sites):
+    """Return different plans by name: EinDecomp's for several numbers of blocks, and the named ones."""
+    found = {}
+    for name, plan in (
+        *((f"eindecomp p={p}", eindecomp(graph, p)) for p in (sites, 4 * sites, 16 * sites)),
+        *((plan.strategy, plan) for plan in named_plans(graph, sites)),
+        *((f"{plan.strategy} p={8 * sites}", plan) for plan in named_plans(graph, 8 * sites)[1:]),
+    ):
+        if plan.partitions not in {other.partitions for other in found.values()}:
+            found[name] = plan
+    return found
+
+
+def seconds(record):
+    """Return the time from the first task's start to the last one's end, on the driver's clock."""
+    ran = [(log.offset + a, log.offset + b) for log in record.logs for _, a, b in log.ran]
+    return max(b for _, b in ran) - min(a for a, _ in ran)
+
+
+def measure(program, text, arrays, executor, hardware, repetitions):
+    """Return a row for each plan of one program."""
+    on_cluster = isinstance(executor, ein.Cluster)
+    graph = ein.compile(text, arrays).graph
+    nets = {
+        name: Compiled(graph, arrays, sites=executor.sites, cluster=executor, plan=plan)
+        for name, plan in plans(graph, executor.sites).items()
+    }
+    options = {"keep": True} if on_cluster else {}
+    taken = {name: [] for name in nets}
+    for k in range(repetitions + 1):
+        for name, net in nets.items():
+            if on_cluster and not k:
+                net.put(**arrays)
+            net.run(**options)
+            if k:  # the first run chooses kernels
+                taken[name].append(seconds(net.last))
+    return [
+        Row(program, name, simulate(net.tasks, hardware).makespan, min(taken[name]))
+        for name, net in nets.items()
+    ]
+
+
+def report(where, rows):
+    """Print the table; return whether correlation and error are as good as they should be."""
+    print(f"\n{where}\n{'program':14}{'plan':26}{'predicted':>12}{'measured':>12}{'error':>8}")
+    for row in rows:
+        print(
+            f"{row.program:14}{row.plan:26}{1e3 * row.predicted:9.2f} ms{1e3 * row.measured:9.2f} ms"
+            f"{(row.predicted - row.measured) / row.measured:+8.0%}"
+        )
+    # Times relative to the program's: that some programs are larger than others is no merit of the model.
+    relative = []
+    for program in dict.fromkeys(row.program for row in rows):
+        own = [row for row in rows if row.program == program]
+        scale = [
+            np.exp(np.mean(np.log([getattr(r, what) for r in own]))) for what in ("predicted", "measured")
+        ]
+        relative += [(r.predicted / scale[0], r.measured / scale[1]) for r in own]
+    correlation = spearmanr(*zip(*relative, strict=True)).statistic
+    everywhere = spearmanr([r.predicted for r in rows], [r.measured for r in rows]).statistic
+    error = median(row.error for row in rows)
+    good = correlation >= CORRELATION and error <= ERROR
+    print(f"rank correlation of plans within their programs {correlation:.2f}, of all {everywhere:.2f}")
+    print(f"median error of the time {error:.0%}; asked for: {CORRELATION} or more, {ERROR:.0%} or less")
+    print("good" if good else "MISSED")
+    return good
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--sites", type=int, default=2)
+    parser.add_argument("--repetitions", type=int, default=15)
+    args = parser.parse_args()
+    programs = workloads(np.random.default_rng(0))
+    good = []
+
+    def on(where, executor):
+        hardware = calibrate(executor, where)
+        print(hardware)
+        rows = []
+        for program, (text, arrays) in programs.items():
+            rows += measure(program, text, arrays, executor, hardware, args.repetitions)
+        good.append(report(where, rows))
+
+    on(f"{args.sites} threads of one process", LocalExecutor(args.sites))
+    with ein.Cluster(n=args.sites, threads=1) as cluster:
+        on(f"{args.sites} engines", cluster)
+    sys.exit(0 if all(good) else 1)
+
+
+if __name__ == "__main__":
+    main()
