@@ -80,6 +80,10 @@ class GraphBuilder:
             self._nodes.append(node)
         return self._ids[node]
 
+    def again(self, node: Node, inputs: Sequence[int]) -> int:
+        """Append `node` of another graph with other inputs of the same shapes and dtypes."""
+        return self._add(replace(node, inputs=tuple(inputs)))
+
     def input(
         self, name: str, shape: Sequence[int], dtype: np.dtype = dtypes.F32, origin: Origin = UNKNOWN
     ) -> int:

@@ -1,8 +1,17 @@
 """Lazy tensors that numpy's own functions take, and the programs they become."""
 
-from einsummable.lazy import functions, ufuncs
+from einsummable.lazy import functions, rearrange, ufuncs
 from einsummable.lazy.handle import Tensor, graph_of, set_runner
 from einsummable.lazy.inputs import tensor
 from einsummable.lazy.ufuncs import elementwise
 
-__all__ = ["Tensor", "elementwise", "functions", "graph_of", "set_runner", "tensor", "ufuncs"]
+__all__ = [
+    "Tensor",
+    "elementwise",
+    "functions",
+    "graph_of",
+    "rearrange",
+    "set_runner",
+    "tensor",
+    "ufuncs",
+]

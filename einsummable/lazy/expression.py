@@ -8,7 +8,7 @@ that, so neither do its values.  Contractions stay themselves.  A formula has at
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -18,7 +18,7 @@ from einsummable import dtypes
 from einsummable.builder import GraphBuilder
 from einsummable.contract import Contraction, append
 from einsummable.errors import ParseError
-from einsummable.graph import EinGraph, Position, Space
+from einsummable.graph import EinGraph, Node, Position, Space
 from einsummable.lazy.regroup import regroup
 from einsummable.scalar import COPY, Arg, Call, ScalarBuilder, ScalarExpr, infer
 
@@ -140,7 +140,30 @@ class Pick:
         return (self.source,)
 
 
-Expression: TypeAlias = Source | Loop | Product | Regroup | Pick
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Appended:
+    """A node that a pass over the graph has made; the ids of its inputs mean nothing."""
+
+    operands: tuple[Expression, ...]
+    node: Node
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the result."""
+        return self.node.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the result."""
+        return self.node.dtype
+
+    @property
+    def reads(self) -> tuple[Expression, ...]:
+        """The expressions it is made of."""
+        return self.operands
+
+
+Expression: TypeAlias = Source | Loop | Product | Regroup | Pick | Appended
 
 
 def copy_of(source: Expression) -> Loop:
@@ -169,6 +192,15 @@ def build(outputs: Mapping[str, Expression]) -> tuple[EinGraph, dict[str, np.nda
     return builder.graph.build(), builder.arrays
 
 
+def nodes_of(expressions: Sequence[Expression]) -> tuple[GraphBuilder, dict[Expression, int]]:
+    """Return a program in which each of `expressions` is a node, and the nodes of all that are."""
+    order = _topological(expressions)
+    builder = _Builder(order, frozenset(expressions))
+    for expression in order:
+        builder.add(expression)
+    return builder.graph, dict(builder.ids)
+
+
 def _topological(roots: object) -> list[Expression]:
     """Return all that `roots` are made of, operands first, each once."""
     order: list[Expression] = []
@@ -192,7 +224,7 @@ class _Builder:
     def __init__(self, order: list[Expression], outputs: frozenset[Expression]) -> None:
         self.graph = GraphBuilder()
         self.arrays: dict[str, np.ndarray] = {}
-        self._ids: dict[Expression, int] = {}
+        self.ids: dict[Expression, int] = {}
         self._waiting: set[Loop] = set()  # maps that are to be written into their reader
         self._inlined: dict[Loop, frozenset[Expression]] = {}  # which maps are written into each loop
         self._length: dict[Expression, int] = {}  # of its formula
@@ -209,27 +241,29 @@ class _Builder:
         """Append `expression`, or keep it for its only reader."""
         match expression:
             case Source():
-                self._ids[expression] = self._add_source(expression)
+                self.ids[expression] = self._add_source(expression)
             case Loop():
                 self._inline_into(expression)
                 if expression.aggregate is None and self._readers[expression] == 1:
                     self._waiting.add(expression)
                 else:
-                    self._ids[expression] = self._add_loop(expression)
+                    self.ids[expression] = self._add_loop(expression)
             case Product(operands, contraction):
                 ids = [self.id_of(x) for x in operands]
-                self._ids[expression] = append(self.graph, ids, contraction)
+                self.ids[expression] = append(self.graph, ids, contraction)
             case Regroup(source, shape):
-                self._ids[expression] = regroup(self.graph, self.id_of(source), shape)
+                self.ids[expression] = regroup(self.graph, self.id_of(source), shape)
             case Pick(source, positions, space):
-                self._ids[expression] = self.graph.select(self.id_of(source), positions, space)
+                self.ids[expression] = self.graph.select(self.id_of(source), positions, space)
+            case Appended(operands, node):
+                self.ids[expression] = self.graph.again(node, [self.id_of(x) for x in operands])
 
     def id_of(self, expression: Expression) -> int:
         """Return the node of `expression`, which becomes one if it waited."""
-        if expression not in self._ids:
+        if expression not in self.ids:
             self._waiting.discard(expression)
-            self._ids[expression] = self._add_loop(expression)
-        return self._ids[expression]
+            self.ids[expression] = self._add_loop(expression)
+        return self.ids[expression]
 
     def _add_loop(self, loop: Loop) -> int:
         b = ScalarBuilder()

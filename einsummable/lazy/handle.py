@@ -8,6 +8,7 @@ nothing is ever computed silently.  dtypes are numpy's: Python scalars are weak,
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -175,6 +176,9 @@ class Tensor:
         return np.invert(self)
 
     def __getitem__(self, key: Any) -> Tensor:
+        items = key if isinstance(key, tuple) else (key,)
+        if any(isinstance(item, Tensor | np.ndarray | list) for item in items):
+            return FUNCTIONS[operator.getitem](self, key)
         return Tensor(*index(self.expression, self.axes, self.shape, key))
 
     # -------------------------------------------------------------------- the methods of an array

@@ -1,7 +1,7 @@
 """Basic indexing of a view: ints, slices, ``None`` and ``...``.
 
-Contract: numpy's meaning of a key, for slices with a positive step.  A dimension that is broadcast is indexed
-without a node; the others by one selection.  Keys that are arrays or tensors are refused.
+Contract: numpy's meaning of a key.  A dimension that is broadcast is indexed without a node; the others by
+one selection.  Arrays and tensors as keys are left to `rearrange`.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def index(
     ShapeError
         An index is out of range, or there are too many.
     DtypeError
-        `key` is more than ints, slices of positive step, None and Ellipsis.
+        `key` is more than ints, slices, None and Ellipsis.
     """
     taken = [_Taken(0, 1, n) for n in expression.shape]
     new_axes: list[int | None] = []
     new_shape: list[int] = []
     d = 0
-    for item in _spelled_out(key, len(shape)):
+    for item in spelled_out(key, len(shape)):
         if item is None:
             new_axes.append(None)
             new_shape.append(1)
@@ -66,7 +66,7 @@ def index(
     return Pick(expression, positions, space), renumbered, tuple(new_shape)
 
 
-def _spelled_out(key: Any, rank: int) -> list[Any]:
+def spelled_out(key: Any, rank: int) -> list[Any]:
     """Return `key` as a list with an item a dimension, and a None for each new one."""
     items = list(key) if isinstance(key, tuple) else [key]
     if sum(item is Ellipsis for item in items) > 1:
@@ -82,8 +82,6 @@ def _spelled_out(key: Any, rank: int) -> list[Any]:
 def _part(item: Any, d: int, extent: int) -> _Taken:
     if isinstance(item, slice):
         start, stop, step = item.indices(extent)
-        if step < 1:
-            raise DtypeError("a slice of a lazy tensor has a positive step")
         extent = len(range(start, stop, step))
         return _Taken(start, step, extent) if extent else _Taken(0, 1, 0)
     try:
@@ -93,7 +91,7 @@ def _part(item: Any, d: int, extent: int) -> _Taken:
     if i is None:
         raise DtypeError(
             f"a lazy tensor is not indexed by {type(item).__name__}",
-            notes=("supported: whole numbers, slices, None and ...",),
+            notes=("supported: whole numbers, slices, None, ... and arrays of integers",),
         )
     if not -extent <= i < extent:
         raise ShapeError(f"index {i} is out of range for dimension {d}, which has {extent}")
