@@ -1,4 +1,4 @@
-"""The command line: ``einsummable demo | lab | plan | bench``.
+"""The command line: ``einsummable demo | lab | plan | generate | bench``.
 
 Contract: every command prints to standard output and returns an exit status; an error of ours is printed
 without a traceback and ends in status 1.
@@ -23,7 +23,7 @@ import numpy as np
 from einsummable import pipeline
 from einsummable.display import picture
 from einsummable.errors import EinsummableError
-from einsummable.models import chain, knn
+from einsummable.models import chain, generate, knn
 from einsummable.runtime.cluster import Cluster
 from einsummable.runtime.executor import Executor
 
@@ -65,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     plan.add_argument("--sites", type=_positive, help="how many sites (default: the processors)")
     plan.add_argument("-p", type=_positive, help="how many kernel calls a node (default: the sites)")
     plan.set_defaults(command=_plan)
+    generate.add_arguments(commands.add_parser("generate", help="go on with a text: LLaMA from a checkpoint"))
     bench = commands.add_parser("bench", help="measure against numpy and others, as ratios")
     bench.add_argument("name", help="which benchmark: " + ", ".join(_benchmarks()))
     bench.add_argument("options", nargs=argparse.REMAINDER, help="passed on to it")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from math import inf
@@ -187,7 +187,7 @@ class Compiled:
         inputs: Mapping[str, Any] | None = None,
         /,
         *,
-        keep: bool = False,
+        keep: bool | Collection[str] = False,
         timeout: float | None = None,
         **data: Any,
     ) -> dict[str, Any]:
@@ -198,7 +198,8 @@ class Compiled:
         inputs
             Arrays and scalars in place of those given to `compile`, with the same shapes and dtypes.
         keep
-            On a cluster, leave the results on the engines and return distributed tensors.
+            On a cluster, leave the results, or those that are named, on the engines and return distributed
+            tensors.
         timeout
             Seconds after which the run is stopped with an `EngineError`.
         **data
@@ -218,7 +219,8 @@ class Compiled:
         EngineError
             A site failed, or the time was up.
         """
-        check_run_option("keep", keep, isinstance(keep, bool), "True or False")
+        named = isinstance(keep, tuple | list | set | frozenset)
+        check_run_option("keep", keep, named or isinstance(keep, bool), "True, False or names of outputs")
         seconds = timeout is None or isinstance(timeout, int | float)
         check_run_option("timeout", timeout, seconds, "a number of seconds, or None")
         data = {**read_namespace(inputs), **data}
@@ -230,7 +232,9 @@ class Compiled:
                 raise UnknownNameError(f"no array is given for the input {name!r}")
             arrays[name] = as_array(name, given[name], node.dtype)
         lowered = self._lowered_for(given)
-        options = {"keep": True} if keep else {}
+        if named:
+            self._check_outputs(keep)
+        options = {"keep": keep} if keep else {}
         scalars = {p.name: given[p.name] for p in self.graph.params if p.name in given}
         results = self.executor.run(lowered, arrays, scalars, timeout=timeout, **options)
         self.last = self.executor.last
@@ -248,10 +252,10 @@ class Compiled:
             raise PlanError("put leaves arrays on engines, and this program was compiled for threads")
         self._check_names(arrays, self.graph.inputs)
         for name, array in arrays.items():
-            layout = self._layout(name)
+            layout = self.layout(name)
             self._data[name] = self.cluster.put(array, parts=layout.parts, sites=layout.sites)
 
-    def _layout(self, name: str) -> Layout:
+    def layout(self, name: str) -> Layout:
         """Return where the plan has the blocks of an input."""
         i = self.graph.nodes.index(self.graph.inputs[name])
         return Layout(self.plan.partitions[i].parts, self.placement.homes[i])
@@ -260,7 +264,7 @@ class Compiled:
         """Return the TaskGraph that reads distributed tensors where they are, planned anew if they moved."""
         known = ((name, getattr(given[name], "layout", None)) for name in self.graph.inputs)
         layouts = {name: layout for name, layout in known if layout is not None}
-        if all(self._layout(name) == layout for name, layout in layouts.items()):
+        if all(self.layout(name) == layout for name, layout in layouts.items()):
             return self.tasks
         key = tuple(sorted(layouts.items(), key=lambda item: item[0]))
         if key not in self._moved:
@@ -272,6 +276,14 @@ class Compiled:
             if name not in known:
                 raise UnknownNameError(
                     f"the program has no input called {name!r}", notes=nearest(name, known)
+                )
+
+    def _check_outputs(self, names: Iterable[str]) -> None:
+        known = [name for name, _ in self.graph.outputs]
+        for name in names:
+            if name not in known:
+                raise UnknownNameError(
+                    f"the program has no output called {name!r}", notes=nearest(name, known)
                 )
 
     def __str__(self) -> str:

@@ -102,7 +102,7 @@ MODELS = {
     "llama-3-8b": Config(hidden=14336, kv_heads=8, vocab=128256, theta=500000.0),
 }
 
-_RMS = "def rms[m](x) = x * rsqrt(mean[m](square(x)) + {eps!r})\n"
+RMS = "def rms[m](x) = x * rsqrt(mean[m](square(x)) + {eps!r})\n"
 
 _TURN = """\
 # by how much a pair of coordinates is turned at every position, as 2×2 matrices
@@ -185,7 +185,7 @@ def text(config: Config = LLAMA_7B) -> str:
     ShapeError
         The heads do not come out even.
     """
-    lines = [_RMS.format(eps=config.eps)]
+    lines = [RMS.format(eps=config.eps)]
     for name, labels in shapes(config).items():
         extents = ", ".join(f"{label}={extent}" for label, extent in labels)
         lines.append(f"input {name}[{extents}] {config.dtype}\n")

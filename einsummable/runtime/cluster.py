@@ -15,7 +15,7 @@ from __future__ import annotations
 import atexit
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -174,7 +174,7 @@ class Cluster:
         *,
         observers: Sequence[Observer] = (),
         timeout: float | None = None,
-        keep: bool = False,
+        keep: bool | Collection[str] = False,
     ) -> dict[str, Any]:
         """Run `taskgraph` and return its outputs by name.
 
@@ -189,7 +189,7 @@ class Cluster:
         timeout
             Seconds after which the run is given up.
         keep
-            Leave the outputs on the engines and return distributed tensors.
+            Leave the outputs, or those that are named, on the engines and return distributed tensors.
 
         Raises
         ------
@@ -209,14 +209,22 @@ class Cluster:
             self._make_ready()
             program = self._programs.load(taskgraph)
             inputs, stored = self._inputs(program, arrays)
-            kept = self._keep(taskgraph) if keep else {}
+            names = {out.name for out in taskgraph.outputs if keep is True or (keep and out.name in keep)}
+            kept = self._keep(taskgraph, names)
             numbers = _numbers(taskgraph, kept)
             orders = [Order(scalars, blocks, here) for blocks, here in zip(stored, numbers, strict=True)]
             results = self._drive(taskgraph, program, inputs, orders, observers, timeout)
-        if kept:
+        if len(kept) == len(taskgraph.outputs):
             return kept
-        whole = gather(taskgraph, results)
-        return {name: self._put(array, None, None) for name, array in whole.items()} if keep else whole
+        whole = gather(taskgraph, results, leave=kept)
+        return {
+            out.name: kept[out.name]
+            if out.name in kept
+            else self._put(whole[out.name], None, None)
+            if out.name in names
+            else whole[out.name]
+            for out in taskgraph.outputs
+        }
 
     def _drive(
         self,
@@ -283,17 +291,21 @@ class Cluster:
             raise EngineError(f"{name} is {tensor!r} of another cluster")
         return {(site, box): number for site, box, number in tensor.blocks}
 
-    def _keep(self, taskgraph: TaskGraph) -> dict[str, DistributedTensor]:
-        """Return tensors for the outputs to be kept in; none if an output has blocks no layout describes."""
-        kept = {}
-        for out in taskgraph.outputs:
-            layout = layout_of(
+    def _keep(self, taskgraph: TaskGraph, names: Collection[str]) -> dict[str, DistributedTensor]:
+        """Return tensors for those outputs to be kept in that a layout describes and that go nowhere else."""
+        layouts = {
+            out.name: layout_of(
                 out.shape, [box for _, box in out.blocks], [taskgraph.tasks[t].site for t, _ in out.blocks]
             )
-            if layout is None:
-                return {}
-            kept[out.name] = DistributedTensor(self._engines, out.shape, out.dtype, layout)
-        return kept
+            for out in taskgraph.outputs
+            if out.name in names
+        }
+        returned = {t for out in taskgraph.outputs if layouts.get(out.name) is None for t, _ in out.blocks}
+        return {
+            out.name: DistributedTensor(self._engines, out.shape, out.dtype, layout)
+            for out in taskgraph.outputs
+            if (layout := layouts.get(out.name)) is not None and not returned & {t for t, _ in out.blocks}
+        }
 
     def _check_running(self) -> None:
         if self._stopped:
@@ -314,7 +326,9 @@ class Cluster:
 def _numbers(taskgraph: TaskGraph, kept: Mapping[str, DistributedTensor]) -> list[dict[int, tuple[int, ...]]]:
     """Return for each site the numbers under which it is to keep the blocks that tasks make."""
     numbers: list[dict[int, tuple[int, ...]]] = [{} for _ in range(taskgraph.sites)]
-    for out in taskgraph.outputs if kept else ():
+    for out in taskgraph.outputs:
+        if out.name not in kept:
+            continue
         for (task, _), (site, _, number) in zip(out.blocks, kept[out.name].blocks, strict=True):
             numbers[site][task] = (*numbers[site].get(task, ()), number)
     return numbers

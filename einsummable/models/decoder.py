@@ -1,0 +1,185 @@
+"""A model that writes: weights, keys and values stay where they are computed with.
+
+Contract: a `Decoder` holds the programs of `decoding` for one model and one place to run, and the state of one
+batch of texts.  `start` reads the texts so far, `step` one more token of each; both answer with the scores of
+the tokens that may come next.  On a cluster weights are sent once, and keys and values never leave it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from einsummable import pipeline
+from einsummable.compiled import Compiled
+from einsummable.errors import ShapeError
+from einsummable.models import decoding
+from einsummable.models.llama import Config
+from einsummable.models.sampling import Sampler
+from einsummable.runtime.cluster import Cluster
+
+
+class Decoder:
+    """A model, somewhere.
+
+    Parameters
+    ----------
+    config
+        Its sizes: `batch` texts are written at a time, of `seq` tokens at most.
+    weights
+        Arrays by the names of `decoding.shapes`.
+    sites, cluster
+        Where to run, as for `compile`.
+
+    Attributes
+    ----------
+    net
+        The program of one step.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        weights: Mapping[str, np.ndarray],
+        *,
+        sites: int | None = None,
+        cluster: Cluster | None = None,
+    ) -> None:
+        self.config, self._cluster, self._sites = config, cluster, sites
+        self._weights: dict[str, Any] = {name: weights[name] for name in decoding.shapes(config)}
+        self.net = self._compile(1)
+        if cluster is not None:
+            self._weights = {name: self._put(name, array) for name, array in self._weights.items()}
+        self._texts: dict[int, Compiled] = {}
+        self._past: dict[str, Any] = {}
+        self._at = np.zeros(config.batch, np.int32)
+
+    def _compile(self, tokens: int, **options: Any) -> Compiled:
+        text = decoding.text(self.config, tokens, **options)
+        return pipeline.compile(text, self._weights, sites=self._sites, cluster=self._cluster)
+
+    def _put(self, name: str, array: np.ndarray) -> Any:
+        layout = self.net.layout(name)
+        return self._cluster.put(array, parts=layout.parts, sites=layout.sites)
+
+    @property
+    def length(self) -> np.ndarray:
+        """How many tokens of each text were read."""
+        return self._at.copy()
+
+    def start(self, texts: Sequence[Sequence[int]], *, every: bool = False) -> np.ndarray:
+        """Read the first tokens of every text.
+
+        Parameters
+        ----------
+        texts
+            Tokens; texts may have different lengths.
+        every
+            Whether to return the scores after every token.
+
+        Returns
+        -------
+        ndarray
+            float32, (texts, vocabulary), or (texts, tokens of the longest, vocabulary) for `every`: what stands
+            there after the end of a shorter text is no score.
+
+        Raises
+        ------
+        ShapeError
+            There are too few or too many texts, or one has no token or more than the model has positions.
+        """
+        self._check(texts)
+        longest = max(map(len, texts))
+        tok = np.zeros((len(texts), longest), np.int32)
+        for row, text in zip(tok, texts, strict=True):
+            row[: len(text)] = text
+        self._at = np.zeros(len(texts), np.int32)
+        if longest == 1:
+            self._past = {f"past{name}": self._empty(name) for name in decoding.caches(self.config)}
+            scores = self.step(tok[:, 0])
+            return scores[:, None] if every else scores
+        at = np.broadcast_to(np.arange(longest, dtype=np.int32), tok.shape)
+        ends = np.array([len(text) - 1 for text in texts], np.int32)
+        net = self._texts_of(longest, every)
+        given = {"tok": tok, "at": at} | ({} if every else {"end": ends})
+        scores = self._run(net, given)
+        self._at = ends + 1
+        return scores
+
+    def step(self, tokens: Sequence[int] | np.ndarray) -> np.ndarray:
+        """Read one more token of each text and return the scores, float32 (texts, vocabulary).
+
+        Raises
+        ------
+        ShapeError
+            A text is as long as the model has positions.
+        """
+        if self._at.max() >= self.config.seq:
+            raise ShapeError(f"a text has {self.config.seq} tokens: the model has no more positions")
+        tok = np.asarray(tokens, np.int32)[:, None]
+        scores = self._run(self.net, {"tok": tok, "at": self._at[:, None]} | self._past)
+        self._at = self._at + 1
+        return scores
+
+    def _run(self, net: Compiled, given: Mapping[str, Any]) -> np.ndarray:
+        kept = tuple(decoding.caches(self.config))
+        results = net.run(self._weights | dict(given), keep=kept if self._cluster is not None else False)
+        self._past = {f"past{name}": self._in_place(f"past{name}", results[name]) for name in kept}
+        return results["scores"]
+
+    def _in_place(self, name: str, value: Any) -> Any:
+        """Return a kept tensor where the step reads it: it moves, once, where the start left it elsewhere."""
+        if self._cluster is None or value.layout == self.net.layout(name):
+            return value
+        return self._put(name, value.fetch())
+
+    def _empty(self, name: str) -> Any:
+        zeros = np.zeros(decoding.caches(self.config)[name], np.float32)
+        return zeros if self._cluster is None else self._put(f"past{name}", zeros)
+
+    def _texts_of(self, longest: int, every: bool) -> Compiled:
+        key = (longest, every)
+        if key not in self._texts:
+            self._texts[key] = self._compile(longest, every=every)
+        return self._texts[key]
+
+    def _check(self, texts: Sequence[Sequence[int]]) -> None:
+        if len(texts) != self.config.batch:
+            raise ShapeError(f"{len(texts)} texts are given to a decoder of {self.config.batch}")
+        for text in texts:
+            if not 0 < len(text) <= self.config.seq:
+                raise ShapeError(
+                    f"a text of {len(text)} tokens does not fit: there are from 1 to {self.config.seq}"
+                )
+
+    def generate(
+        self,
+        texts: Sequence[Sequence[int]],
+        steps: int,
+        sampler: Sampler | None = None,
+        ends: frozenset[int] = frozenset(),
+    ) -> Iterator[list[int]]:
+        """Yield the next token of every text, until `steps` tokens were yielded or all texts are over.
+
+        Parameters
+        ----------
+        texts
+            The first tokens of each.
+        sampler
+            What chooses; by default the most likely token.
+        ends
+            Tokens that end a text.  After its end a text's tokens mean nothing.
+        """
+        sampler = sampler or Sampler()
+        over = np.zeros(len(texts), bool)
+        for n in range(steps):
+            scores = self.start(texts) if n == 0 else self.step(tokens)
+            tokens = sampler(scores)
+            over |= np.isin(tokens, list(ends))
+            if over.all():
+                return
+            yield tokens.tolist()
+            if self._at.max() >= self.config.seq:
+                return
