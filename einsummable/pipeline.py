@@ -25,7 +25,7 @@ from einsummable.errors import ParseError
 from einsummable.kernels.whole import Whole
 from einsummable.language.elaborate import elaborate
 from einsummable.language.parser import parse
-from einsummable.lazy import Tensor, graph_of, set_runner, tensor  # noqa: F401 - `tensor` is public here
+from einsummable.lazy import Tensor, grad, graph_of, set_runner, tensor  # noqa: F401 - `tensor` is public here
 from einsummable.options import check_plan_options, positive
 from einsummable.planner.eindecomp import Pins
 from einsummable.planner.hardware import Hardware

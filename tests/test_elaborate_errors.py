@@ -136,7 +136,6 @@ WRONG = {
     "concat-unbound": "R[j] = concat[i](A[i,j], A[i,j])",
     "concat-extent-unknown": "R[i] = concat[i](x[i], i)",
     "concat-of-parameters": "def both[t](a, b) = concat[t](a, b)\nR[i] = both[i](x[i], x[i])",
-    "grad": "L = x[i]*x[i]\ndx = grad L wrt x",
     "grad-of-no-scalar": "L[i] = x[i]*x[i]\ndx = grad L wrt x",
     "grad-of-unknown": "Loss = x[i]*x[i]\ndx = grad Los wrt x",
 }  # fmt: skip

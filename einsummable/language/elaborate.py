@@ -17,8 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from einsummable import dtypes
+from einsummable.autodiff import check_differentiable, gradients
 from einsummable.builder import GraphBuilder
-from einsummable.errors import Span
+from einsummable.errors import DtypeError, ShapeError, Span
 from einsummable.graph import EinGraph, Origin
 from einsummable.language.einstein import factor_labels, labels_in, labels_of_line, top_terms, unbound
 from einsummable.language.emit import Emitter
@@ -26,7 +28,7 @@ from einsummable.language.extents import solve
 from einsummable.language.indices import InputSpec, World
 from einsummable.language.resolve import Resolver
 from einsummable.language.statements import collect
-from einsummable.language.syntax import Define, Group, Program
+from einsummable.language.syntax import Define, GradDecl, Group, Program
 from einsummable.language.terms import Concat, Extent, LabelValue, Place, Reduce
 
 __all__ = ["InputSpec", "elaborate"]
@@ -65,7 +67,7 @@ def elaborate(
     scalars = scalars or {}
     found = collect(program, inputs, scalars, others or {})
     builder = GraphBuilder(program.text)
-    lines = {line.name for line in found.lines}
+    lines = {name for line in found.lines for name in _names(line)}
     tensors = {name: spec for name, spec in inputs.items() if name not in lines} | dict(found.inputs)
     world = World(program.text, tensors, scalars, found.macros, found.fixed)
     nodes = {
@@ -73,12 +75,33 @@ def elaborate(
         for name, spec in found.inputs.items()
     }
     for line in found.lines:
-        nodes[line.name] = _line(line, world, builder, nodes)
-        node = builder[nodes[line.name]]
-        tensors[line.name] = InputSpec(node.shape, node.dtype)
+        if isinstance(line, GradDecl):
+            nodes |= _grad(line, world, builder, nodes)
+        else:
+            nodes[line.name] = _line(line, world, builder, nodes)
+        for name in _names(line):
+            node = builder[nodes[name]]
+            tensors[name] = InputSpec(node.shape, node.dtype)
     for name in found.outputs:
         builder.output(name, nodes[name])
     return builder.build()
+
+
+def _names(line: Define | GradDecl) -> tuple[str, ...]:
+    return tuple(n.name for n in line.names) if isinstance(line, GradDecl) else (line.name,)
+
+
+def _grad(line: GradDecl, world: World, builder: GraphBuilder, nodes: Mapping[str, int]) -> dict[str, int]:
+    """Append the nodes of gradients and return those that hold them, by name."""
+    of, wrt = nodes[line.of.name], [nodes[x.name] for x in line.wrt]
+    for name, given in ((line.of, []), *((x, [nodes[x.name]]) for x in line.wrt)):
+        try:
+            check_differentiable(builder[of], [builder[i] for i in given])
+        except (DtypeError, ShapeError) as error:
+            notes = (f"{name.name} is {dtypes.name(builder[nodes[name.name]].dtype)}", *error.notes)
+            raise type(error)(error.message, text=world.text, spans=(name.span,), notes=notes) from None
+    origins = [Origin(line.span, n.name) for n in line.names]
+    return dict(zip(_names(line), gradients(builder, of, wrt, origins), strict=True))
 
 
 def _line(line: Define, world: World, builder: GraphBuilder, nodes: Mapping[str, int]) -> int:

@@ -31,14 +31,14 @@ from einsummable.language.extents import Fixed
 from einsummable.language.indices import InputSpec
 from einsummable.language.prelude import prelude
 from einsummable.language.resolve import CALLABLE
-from einsummable.language.syntax import CONSTANTS, Define, Expr, MacroDef, Program
+from einsummable.language.syntax import CONSTANTS, Define, Expr, GradDecl, MacroDef, Program
 
 
 @dataclass(frozen=True, slots=True)
 class Statements:
-    """What the statements of a program say."""
+    """What the statements of a program say; `lines` are those that define tensors."""
 
-    lines: tuple[Define, ...]
+    lines: tuple[Define | GradDecl, ...]
     inputs: Mapping[str, InputSpec]
     first_reads: Mapping[str, Span]
     macros: Mapping[str, MacroDef]
@@ -75,6 +75,7 @@ class _Collector:
     ) -> None:
         self.program, self.given, self.scalars, self.others = program, inputs, scalars, others
         self.lines = {s.name: s for s in program.statements if isinstance(s, Define)}
+        self.grads = {n.name: s for s in program.statements if isinstance(s, GradDecl) for n in s.names}
         self.own = {s.name: s for s in program.statements if isinstance(s, MacroDef)}
         self.macros = {**prelude(), **self.own}
         declared = {s.name for s in program.statements if isinstance(s, syntax.InputDecl)}
@@ -97,9 +98,10 @@ class _Collector:
         self._check_reads(reads, declared)
         self._check_grads(declared)
         used = {r.name for found in reads.values() for r in found}
+        reads |= {n: [Read(x.name, x.span, False) for x in (s.of, *s.wrt)] for n, s in self.grads.items()}
         tensors = {**self.given, **declared}
         first = self._first_reads(reads)
-        inputs = {n: tensors[n] for n in first if n in tensors and n not in self.lines}
+        inputs = {n: tensors[n] for n in first if n in tensors and n not in reads}
         return Statements(self._ordered(reads), inputs, first, self.macros, fixed, self._outputs(used))
 
     # ---- names ----
@@ -110,7 +112,7 @@ class _Collector:
             match s:
                 case Define() | syntax.InputDecl() | MacroDef():
                     found = [(s.name, s.name_span)]
-                case syntax.GradDecl(names):
+                case GradDecl(names):
                     found = [(n.name, n.span) for n in names]
                 case syntax.ExtentDecl(label):
                     found = [(f"extent {label.name}", label.span)]
@@ -178,8 +180,7 @@ class _Collector:
         return first
 
     def _check_reads(self, reads: Mapping[str, Sequence[Read]], declared: Mapping[str, InputSpec]) -> None:
-        grads = {n.name for s in self.program.statements if isinstance(s, syntax.GradDecl) for n in s.names}
-        tensors = {*self.lines, *declared, *self.given, *grads}
+        tensors = {*self.lines, *declared, *self.given, *self.grads}
         known = tensors | set(self.scalars)
         missing: dict[str, list[Span]] = {}
         for found in reads.values():
@@ -212,22 +213,25 @@ class _Collector:
         return {s.label.name for s in self.program.statements if isinstance(s, syntax.ExtentDecl)}
 
     def _check_grads(self, declared: Mapping[str, InputSpec]) -> None:
-        for s in self.program.statements:
-            if not isinstance(s, syntax.GradDecl):
-                continue
-            ranks = {n: len(line.dims) for n, line in self.lines.items()}
-            ranks |= {n: len(spec.shape) for n, spec in {**self.given, **declared}.items() if n not in ranks}
-            for name in (s.of, *s.wrt):
-                if name.name not in ranks:
-                    message = f"nothing defines {name.name!r}"
-                    raise self.error(UnknownNameError, message, name.span, notes=nearest(name.name, ranks))
-            rank = ranks[s.of.name]
+        ranks = {n: len(spec.shape) for n, spec in {**self.given, **declared}.items()}
+        ranks |= {n: len(line.dims) for n, line in self.lines.items()}
+        for s in dict.fromkeys(self.grads.values()):
+            for x in (s.of, *s.wrt):
+                if x.name in self.scalars and x.name not in {*ranks, *self.grads}:
+                    message = f"{x.name} is a scalar of the caller, and grad takes tensors"
+                    notes = (f"give it as an array of no dimensions: {x.name}=np.array(…)",)
+                    raise self.error(ParseError, message, x.span, notes=notes)
+                if x.name not in {*ranks, *self.grads}:
+                    notes = nearest(x.name, {*ranks, *self.grads})
+                    raise self.error(UnknownNameError, f"nothing defines {x.name!r}", x.span, notes=notes)
+            if len(s.names) != len(s.wrt):
+                message = f"grad makes {_counted(s.wrt, 'gradient')} but is given {_counted(s.names, 'name')}"
+                raise self.error(ParseError, message, s.names[0].span, s.wrt[-1].span)
+            rank = ranks.get(s.of.name)
             if rank:
-                dims = f"{rank} dimension{'' if rank == 1 else 's'}"
-                message = f"grad needs a scalar, but {s.of.name} has {dims}"
+                message = f"grad needs a scalar, but {s.of.name} has {_counted(range(rank), 'dimension')}"
                 notes = (f"define a scalar first: the sum of {s.of.name}, say",)
                 raise self.error(ShapeError, message, s.of.span, notes=notes)
-            raise self.error(ParseError, "grad is not supported yet", s.span)
 
     # ---- extents and inputs ----
 
@@ -289,18 +293,18 @@ class _Collector:
 
     # ---- order and outputs ----
 
-    def _ordered(self, reads: Mapping[str, Sequence[Read]]) -> tuple[Define, ...]:
-        left, ordered = dict(self.lines), {}
+    def _ordered(self, reads: Mapping[str, Sequence[Read]]) -> tuple[Define | GradDecl, ...]:
+        left, ordered = self.lines | self.grads, {}
         while left:
             # The first that is ready, so that lines keep their order as far as possible.
             ready = next((n for n in left if all(r.name not in left for r in reads[n])), None)
             if ready is None:
-                raise self._cycle(left, reads)
+                raise self._cycle(set(left), reads)
             ordered[ready] = left.pop(ready)
-        return tuple(ordered.values())
+        return tuple(dict.fromkeys(ordered.values()))
 
-    def _cycle(self, left: Mapping[str, Define], reads: Mapping[str, Sequence[Read]]) -> EinsummableError:
-        names, chain = [next(iter(left))], []
+    def _cycle(self, left: AbstractSet[str], reads: Mapping[str, Sequence[Read]]) -> EinsummableError:
+        names, chain = [next(name for name in reads if name in left)], []
         while not chain or chain[-1].name not in names[: len(chain)]:
             chain.append(next(r for r in reads[names[-1]] if r.name in left))
             names.append(chain[-1].name)
@@ -311,19 +315,29 @@ class _Collector:
         else:
             *most, last = [f"{a} needs {b}" for a, b in pairwise(names)]
             message, notes = f"{', '.join(most)} and {last}", ()
-        spans = [left[n].name_span for n in names[:-1]] + [r.span for r in chain]
+        spans = [self._name_span(n) for n in names[:-1]] + [r.span for r in chain]
         return self.error(ParseError, message, *spans, notes=notes)
+
+    def _name_span(self, name: str) -> Span:
+        if name in self.lines:
+            return self.lines[name].name_span
+        return next(n.span for n in self.grads[name].names if n.name == name)
 
     def _outputs(self, used: AbstractSet[str]) -> tuple[str, ...]:
         asked = [n for s in self.program.statements if isinstance(s, syntax.OutputDecl) for n in s.names]
         for name in asked:
-            if name.name not in self.lines:
+            if name.name not in self.lines and name.name not in self.grads:
                 message = f"no line defines {name.name!r}, so it is no result"
-                notes = nearest(name.name, self.lines)
+                notes = nearest(name.name, self.lines | self.grads)
                 raise self.error(UnknownNameError, message, name.span, notes=notes)
         if asked:
             return tuple(dict.fromkeys(name.name for name in asked))
-        return tuple(name for name in self.lines if name not in used)
+        # A loss is a result although its gradients are taken.
+        return tuple(name for name in self.lines | self.grads if name not in used)
+
+
+def _counted(things: Sequence[object], noun: str) -> str:
+    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"
 
 
 def _bound_in(macro: MacroDef) -> set[str]:
