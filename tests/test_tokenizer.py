@@ -1,6 +1,7 @@
 """Tokenizers: byte pair encoding against its definition, and there and back."""
 
 import struct
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -48,7 +49,7 @@ def by_definition(text):
     for c in " " + text if text else "":
         tokens += [ids[c.encode()]] if c.encode() in ids else [b + 3 for b in c.encode()]
     while True:
-        unions = [ids.get(PIECES[a] + PIECES[b]) for a, b in zip(tokens, tokens[1:], strict=False)]
+        unions = [ids.get(PIECES[a] + PIECES[b]) for a, b in pairwise(tokens)]
         if not any(unions):
             return [1, *tokens]
         at = max((i for i, u in enumerate(unions) if u), key=lambda i: (score(unions[i]), -i))

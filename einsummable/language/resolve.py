@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, count
 
 import numpy as np
 
@@ -145,7 +146,8 @@ class Resolver(Reader):
     def _fresh(self, label: syntax.Label, scope: Scope) -> str:
         """Return a name for `label` that nothing else in the line has."""
         taken = {*self.scope.labels, *self.spans}
-        name = next(n for n in (label.name, *(f"{label.name}{i}" for i in range(2, 10**6))) if n not in taken)
+        others = (f"{label.name}{i}" for i in count(2))
+        name = next(n for n in chain([label.name], others) if n not in taken)
         self.spans[name] = [scope.place(label.span).span]
         return name
 

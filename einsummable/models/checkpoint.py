@@ -1,8 +1,8 @@
 """Weights of LLaMA from files: llama2.c's ``.bin`` and folders as Hugging Face's transformers writes them.
 
-Contract: `load` returns a `Checkpoint`, whose arrays are views of memory-mapped files with the dimensions that
-`decoding.shapes` names: nothing is read before it is used, and nothing is copied.  What differs between the
-formats is how a head's coordinates are paired for the rotary embedding: neighbours in llama2.c, halves in
+Contract: `load` returns a `Checkpoint`, whose arrays are views of memory-mapped files with the dimensions
+that `decoding.shapes` names: nothing is read before it is used, and nothing is copied.  What differs between
+the formats is how a head's coordinates are paired for the rotary embedding: neighbours in llama2.c, halves in
 transformers; here it is only the order of two dimensions.
 """
 
@@ -163,16 +163,13 @@ def _folder(path: Path) -> Checkpoint:
 def tensors(folder: Path) -> dict[str, np.ndarray]:
     """Return all tensors of a folder's ``safetensors`` files by name, memory-mapped and read-only.
 
-    The package `safetensors` has no bfloat16 for numpy and hands out copies; a view is all that is needed, and
-    the format is a length, a JSON header and the data.
+    The package `safetensors` hands out copies; a view is all that is needed, and the format is a length, a
+    JSON header and the data.
     """
     index = folder / "model.safetensors.index.json"
-    if index.exists():
-        files = sorted(set(_json(index)["weight_map"].values()))
-    else:
-        files = ["model.safetensors"]
+    files = {"model.safetensors"} if not index.exists() else {*_json(index)["weight_map"].values()}
     found = {}
-    for file in files:
+    for file in sorted(files):
         found |= _safetensors(folder / file)
     return found
 

@@ -1,8 +1,8 @@
 """A model that writes: weights, keys and values stay where they are computed with.
 
-Contract: a `Decoder` holds the programs of `decoding` for one model and one place to run, and the state of one
-batch of texts.  `start` reads the texts so far, `step` one more token of each; both answer with the scores of
-the tokens that may come next.  On a cluster weights are sent once, and keys and values never leave it.
+Contract: a `Decoder` holds the programs of `decoding` for one model and one place to run, and the state of
+one batch of texts.  `start` reads the texts so far, `step` one more token of each; both answer with the
+scores of the tokens that may come next.  On a cluster weights are sent once, and keys and values stay there.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Decoder:
         Returns
         -------
         ndarray
-            float32, (texts, vocabulary), or (texts, tokens of the longest, vocabulary) for `every`: what stands
+            float32, (texts, vocabulary), or (texts, tokens of the longest, vocabulary) for `every`: what is
             there after the end of a shorter text is no score.
 
         Raises
@@ -174,12 +174,13 @@ class Decoder:
         """
         sampler = sampler or Sampler()
         over = np.zeros(len(texts), bool)
-        for n in range(steps):
-            scores = self.start(texts) if n == 0 else self.step(tokens)
+        scores = self.start(texts)
+        for n in range(1, steps + 1):
             tokens = sampler(scores)
             over |= np.isin(tokens, list(ends))
             if over.all():
                 return
             yield tokens.tolist()
-            if self._at.max() >= self.config.seq:
+            if n == steps or self._at.max() >= self.config.seq:
                 return
+            scores = self.step(tokens)

@@ -2,9 +2,9 @@
 
 Contract: `text(config, tokens)` is the program that reads so many tokens of every text of a batch.  With one
 token it takes the keys and values of all positions so far, ``pastK0[b,s,g,p,r]`` and so on for `config.seq`
-positions, and answers with them and those of this token, ``K0`` and so on: one step of decoding.  With more it
-starts a text.  Weights are those of `llama.shapes` and the table ``embed``; activations are float32 whatever
-the dtype of the weights.
+positions, and answers with them and those of this token, ``K0`` and so on: one step of decoding.  With more
+it starts a text.  Weights are those of `llama.shapes` and the table ``embed``; activations are float32
+whatever the dtype of the weights.
 
 >>> print(text(Config(layers=1, dim=8, heads=2, hidden=16, seq=4, vocab=10), 1).splitlines()[-1])
 output scores, K0, V0
@@ -69,7 +69,7 @@ def shapes(config: Config) -> dict[str, tuple[tuple[str, int], ...]]:
 
 
 def caches(config: Config) -> dict[str, tuple[int, ...]]:
-    """Return the shape of the keys and the values of every layer, by name: ``K0``, ``V0``, ``K1`` …"""
+    """Return the shape of the keys and the values of every layer, by name: ``K0``, ``V0`` and so on."""
     shape = (config.batch, config.seq, config.groups, config.pairs, 2)
     return {f"{kind}{n}": shape for n in range(config.layers) for kind in "KV"}
 

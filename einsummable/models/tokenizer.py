@@ -1,7 +1,8 @@
-"""Text to tokens and back: llama2.c's tokenizer file, and ``tokenizer.json`` through the package `tokenizers`.
+"""Text to tokens and back: llama2.c's tokenizer file, and Hugging Face's ``tokenizer.json``.
 
 Contract: a tokenizer encodes a text, with the token that begins one in front, and decodes tokens to bytes one
-after another: a character may be made of several tokens.  llama2.c's file holds the length of the longest
+after another: a character may be made of several tokens.  ``tokenizer.json`` is read by the package
+`tokenizers`; llama2.c's file holds the length of the longest
 token (int32), then for every token a score (float32), a length (int32) and so many bytes.
 """
 
@@ -86,7 +87,7 @@ class Llama2c:
         return [self.begin, *self._merged(tokens)]
 
     def _merged(self, tokens: list[int]) -> list[int]:
-        """Replace the neighbours whose union has the highest score, the leftmost first, while there are any."""
+        """Unite the neighbours whose union has the highest score, the leftmost first, while there are any."""
         after = [*range(1, len(tokens)), -1]
         before = list(range(-1, len(tokens) - 1))
         found = [pair for i in range(len(tokens)) if (pair := self._pair(tokens, i, after[i]))]
