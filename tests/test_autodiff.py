@@ -18,6 +18,7 @@ from einsummable.evaluate import evaluate
 from einsummable.graph import Einsummable, Position
 from einsummable.language.elaborate import InputSpec, elaborate
 from einsummable.language.parser import parse
+from einsummable.models import llama
 from einsummable.pipeline import Compiled
 from einsummable.scalar import FUNCTIONS, ScalarBuilder
 
@@ -274,6 +275,19 @@ def test_sixteen_bit_floats_are_summed_in_float32(dtype):
     assert got["ds"] == dtype.type(1 + 2**-7)
 
 
+@pytest.mark.parametrize(("dtype", "error"), [(F32, 1e-5), (F16, 1e-2), (BF16, 5e-2)])
+def test_two_layers_in_narrow_floats(dtype, error):
+    rng = np.random.default_rng(0)
+    wide = {name: noise(rng, shape) / 2 for name, shape in MLP_SHAPES.items()}
+    narrow = {name: x.astype(dtype) for name, x in wide.items()}
+    got = ein.compile(MLP, narrow, sites=2).run()
+    want = run(MLP, **{name: x.astype(F64) for name, x in narrow.items()})
+    for name in ("dW", "dV"):
+        assert got[name].dtype == dtype
+        scale = np.abs(want[name]).max()
+        np.testing.assert_allclose(got[name].astype(F64), want[name], atol=error * scale)
+
+
 # ------------------------------------------------------------------------------------- refused
 
 REFUSED = {
@@ -366,6 +380,29 @@ ATTENTION = """
 """
 ATTENTION_SHAPES = {"X": (2, 5, 8), "WQ": (8, 8), "WK": (8, 8), "WV": (8, 8), "T": (2, 5, 8)}
 MLP_SHAPES = {"X": (8, 5), "W": (5, 7), "V": (7, 3), "T": (8, 3)}
+
+
+@pytest.mark.parametrize("sites", [1, 2, 3, 4, 5])
+def test_a_layer_of_llama_on_sites(sites):
+    config = llama.Config(layers=1, dim=16, heads=4, kv_heads=2, hidden=24, vocab=11, seq=6, dtype="f64")
+    weights = [name for name in llama.shapes(config) if name != "X0"]
+    text = llama.text(config).replace(
+        "output scores", "L = -sum[b,v] logsoftmax[v](scores[b,v]) * target[b,v]"
+    )
+    names = ", ".join(f"d{w}" for w in weights)
+    text += f"input target[b=1, v=11] f64\n{names} = grad L wrt {', '.join(weights)}"
+    arrays = llama.inputs(config) | {"target": np.eye(11)[3:4]}
+    net = ein.compile(text, arrays, sites=sites)
+    got, want = net.run(), evaluate(net.graph, arrays)
+    assert len(got) == 1 + len(weights)
+    for name, x in want.items():
+        np.testing.assert_allclose(got[name], x, rtol=1e-9, atol=1e-9, err_msg=name)
+    rng = np.random.default_rng(sites)
+    for name in rng.choice(weights, 3, replace=False):
+        along = noise(rng, arrays[name].shape)
+        assert inner(got[f"d{name}"], along) == pytest.approx(
+            slope(net.graph, arrays, {}, name, along), abs=1e-6
+        )
 
 
 def test_graph_of_a_matrix_product(golden):

@@ -82,6 +82,8 @@ class Value:
         for a, b in ((self, other), (other, self)):
             if a.const == 1 or b.const == 0:
                 return b
+            if a.const == -1:
+                return -b
         if (masked := self._masked(lambda x: x * other) or other._masked(lambda x: self * x)) is not None:
             return masked
         for a, b in ((self, other), (other, self)):
@@ -110,6 +112,10 @@ class Value:
     def __neg__(self) -> Value:
         if (negated := self._operands("neg")) is not None:
             return negated[0]
+        if self.const is not None:
+            return self.lift(-self.const)
+        if (factors := self._operands("mul")) is not None and factors[0].const is not None:
+            return -factors[0].const * factors[1]
         masked = self._masked(lambda x: -x)
         return masked if masked is not None else self.call("neg")
 
