@@ -1,9 +1,9 @@
 """From a graph to the TaskGraph that is best of several: what really moves decides, or the simulated time.
 
-Contract: `choose` tries EinDecomp's plans and the named ones, each placed and lowered.  The fewest bytes that
-cross between sites win, among plans that share the work about evenly, or the shortest simulated run on a
-`Hardware`.  Whether large blocks travel along trees is tried out as well.  Plans whose predicted cost is far
-from the best are not tried, and large programs get few tries.
+Contract: `choose` tries EinDecomp's plans and the named ones, each placed, lowered and fused.  The fewest
+bytes that cross between sites win, among plans that share the work about evenly, or the shortest simulated
+run on a `Hardware`.  Whether large blocks travel along trees is tried out as well.  Plans whose predicted
+cost is far from the best are not tried, and large programs get few tries.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from einsummable.planner.hardware import Hardware
 from einsummable.planner.placement import place
 from einsummable.planner.plan import Layout, Placement, Plan
 from einsummable.planner.strategies import named_plans
+from einsummable.taskgraph.fuse import fuse
 from einsummable.taskgraph.lower import lower
 from einsummable.taskgraph.simulate import Simulation, simulate
 from einsummable.taskgraph.tasks import TaskGraph
@@ -144,7 +145,7 @@ def realised(plan: Plan, sites: int, layouts: Mapping[str, Layout], hardware: Ha
     """Return `plan` placed and lowered."""
     if hardware is None:
         placement = place(plan, sites, layouts)
-        return Choice(plan, placement, lower(plan, placement, layouts))
+        return Choice(plan, placement, fuse(lower(plan, placement, layouts)))
     placement = place(plan, sites, layouts, hosts=_hosts(hardware), near=near_cost(hardware))
     return routed(plan, placement, hardware, layouts)
 
@@ -159,7 +160,7 @@ def routed(
         programs.append(lower(plan, placement, layouts, hosts=hosts))
     if programs[-1].tasks == programs[0].tasks:
         programs = programs[:1]
-    tried = [Choice(plan, placement, tasks, simulate(tasks, hardware)) for tasks in programs]
+    tried = [Choice(plan, placement, tasks, simulate(tasks, hardware)) for tasks in map(fuse, programs)]
     return min(tried, key=lambda c: c.simulation.makespan)
 
 

@@ -21,7 +21,7 @@ from einsummable.choose import Choice, realised, routed
 from einsummable.display import Picture
 from einsummable.errors import PlanError, UnknownNameError, nearest
 from einsummable.fit import fitted, fitting
-from einsummable.graph import EinGraph
+from einsummable.graph import EinGraph, Input
 from einsummable.language.elaborate import InputSpec, elaborate
 from einsummable.language.parser import parse
 from einsummable.lazy import Tensor, graph_of, set_runner, tensor  # noqa: F401 - `tensor` is public here
@@ -36,6 +36,7 @@ from einsummable.runtime.cluster import Cluster
 from einsummable.runtime.events import RunRecord
 from einsummable.runtime.executor import Executor
 from einsummable.runtime.local import LocalExecutor
+from einsummable.taskgraph.fuse import fuse
 from einsummable.taskgraph.lower import lower
 from einsummable.taskgraph.simulate import Simulation, simulate
 from einsummable.taskgraph.tasks import TaskGraph
@@ -130,7 +131,7 @@ class Compiled:
         elif self.hardware is not None:
             choice = routed(saved.plan, placement, self.hardware)
         else:
-            choice = Choice(saved.plan, placement, lower(saved.plan, placement))
+            choice = Choice(saved.plan, placement, fuse(lower(saved.plan, placement)))
         return fitted(choice, self.limit)
 
     @property
@@ -257,8 +258,16 @@ class Compiled:
 
     def layout(self, name: str) -> Layout:
         """Return where the plan has the blocks of an input."""
-        i = self.graph.nodes.index(self.graph.inputs[name])
-        return Layout(self.plan.partitions[i].parts, self.placement.homes[i])
+        return self._planned[name]
+
+    @cached_property
+    def _planned(self) -> dict[str, Layout]:
+        parts, homes = self.plan.partitions, self.placement.homes
+        return {
+            node.name: Layout(parts[i].parts, homes[i])
+            for i, node in enumerate(self.graph.nodes)
+            if isinstance(node, Input)
+        }
 
     def _lowered_for(self, given: Mapping[str, Any]) -> TaskGraph:
         """Return the TaskGraph that reads distributed tensors where they are, planned anew if they moved."""
