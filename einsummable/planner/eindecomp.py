@@ -25,6 +25,7 @@ from einsummable.graph import EinGraph, Node
 from einsummable.planner import candidates, cost
 from einsummable.planner.elimination import minimise
 from einsummable.planner.hardware import Hardware
+from einsummable.planner.light import gathered
 from einsummable.planner.partition import Partition
 from einsummable.planner.plan import Layout, Plan
 from einsummable.planner.problem import Problem, moved, published, timed, timed_plan
@@ -85,6 +86,7 @@ def plan(
             loads = [_largest(node, cut) for node, cut in zip(graph.nodes, rival.partitions, strict=True)]
             again = _with_bytes(_solved(moved(graph, p, layouts, fixed, loads), graph, p), layouts)
             found = min(found, rival, again, key=lambda plan: plan.cost)
+        found = gathered(found, layouts, fixed)
     else:
         raise PlanError(f"no cost model is called {model!r}", notes=("there are 'moved' and 'paper'",))
     found = replace(found, strategy="eindecomp")

@@ -155,6 +155,7 @@ class _Placer:
         self.load = np.zeros(sites)
         self.dirty = set(range(len(self.nodes)))
         self.solved = solved
+        self.known: dict[bytes, np.ndarray] = {}  # calls that were placed alike are one array
 
     def read(self, i: int, k: int, edges: Edges | None = None) -> Reads:
         """Return what node `i` reads of its input `k`, held in blocks with borders `edges`."""
@@ -181,7 +182,8 @@ class _Placer:
             old, held, scatter = self.calls[i], self.held[i], self.scatter[i]
             if old is not None:
                 self.load -= self.work[i] * np.bincount(old, minlength=self.sites)
-            self.calls[i] = self.assign(i, old)
+            calls = self.assign(i, old)
+            self.calls[i] = self.known.setdefault(calls.tobytes(), calls)
             self.load += self.work[i] * np.bincount(self.calls[i], minlength=self.sites)
             self.finish(i)
             same = scatter == self.scatter[i] and np.array_equal(held, self.held[i])
@@ -220,8 +222,13 @@ class _Placer:
         if self.held[j] is not None:
             sizes = self.sizes(j)
             found.append((np.arange(len(sizes)), self.held[j], sizes))
-        found += [self.needs(c, k) for c, k in self.readers[j] if c != without and self.calls[c] is not None]
-        return merge(found, self.sites)
+        return merge(found + self.wants(j, without), self.sites)
+
+    def wants(self, j: int, without: int = -1) -> list[Entries]:
+        """Return what readers of node `j` that are placed need of it; readers that need the same, once."""
+        readers = [(c, k) for c, k in self.readers[j] if c != without and self.calls[c] is not None]
+        alike = {(id(self.reads[c][k]), id(self.calls[c])): (c, k) for c, k in readers}
+        return [self.needs(c, k) for c, k in alike.values()]
 
     def needs(self, c: int, k: int, r: Reads | None = None) -> Entries:
         """Return what node `c`, which is placed, needs of its input `k` on every site."""
@@ -332,7 +339,7 @@ class _Placer:
         """Return the bytes that move between groups of sites, `where` naming the group of each site."""
         total = 0.0
         for j in range(len(self.nodes)):
-            block, site, size = concatenate([NOTHING, *(self.needs(c, k) for c, k in self.readers[j])])
+            block, site, size = concatenate([NOTHING, *self.wants(j)])
             block, group, size = merge([(block, where[site], size)], self.sites)
             total += float(size.sum())
             if self.held[j] is None:  # the home of a free input will be one that reads it
