@@ -20,7 +20,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from einsummable.errors import EngineError, PlanError
+from einsummable.errors import CapacityError, EngineError, PlanError
 from einsummable.evaluate import check_inputs, read_params
 from einsummable.graph import Box, Input
 from einsummable.planner.plan import Layout
@@ -33,9 +33,11 @@ from einsummable.runtime.executor import gather
 from einsummable.runtime.programs import Program, Programs
 from einsummable.runtime.session import DistributedTensor, layout_of, split_evenly
 from einsummable.runtime.wire import Order
+from einsummable.taskgraph.allocate import parse_bytes
 from einsummable.taskgraph.tasks import TaskGraph
 
 _START_SECONDS = 60.0
+_STEPS = 256  # what is left of a memory is counted in such parts of it
 
 
 class Cluster:
@@ -49,6 +51,10 @@ class Cluster:
         How many BLAS threads each of them uses.
     timeout
         Seconds to wait for them to start.
+    memory
+        The bytes that the tensors on each engine and the blocks of a run may take there, as a number or as
+        text like ``"2GB"``; by default as many as they need.  Blocks that do not fit go to disk for a while;
+        what cannot be done so is refused.
 
     Attributes
     ----------
@@ -58,9 +64,17 @@ class Cluster:
         How the last run went.
     """
 
-    def __init__(self, n: int = 2, threads: int = 1, *, timeout: float = _START_SECONDS) -> None:
+    def __init__(
+        self,
+        n: int = 2,
+        threads: int = 1,
+        *,
+        timeout: float = _START_SECONDS,
+        memory: float | str | None = None,
+    ) -> None:
         _positive("n", n)
         _positive("threads", threads)
+        self.memory = None if memory is None else parse_bytes(memory)
         launched = launch.launch(n, threads, timeout)
         self._attach(launched.client, threads, launched, own_client=True)
 
@@ -161,6 +175,7 @@ class Cluster:
             layout = Layout(layout.parts, tuple(sites))
         layout.check(Input("the array", array.shape, array.dtype), self.sites)
         tensor = DistributedTensor(self._engines, array.shape, array.dtype, layout)
+        self._left()
         tensor.store(array)
         return tensor
 
@@ -207,10 +222,12 @@ class Cluster:
             )
         with self._lock:
             self._make_ready()
-            program = self._programs.load(taskgraph)
-            inputs, stored = self._inputs(program, arrays)
             names = {out.name for out in taskgraph.outputs if keep is True or (keep and out.name in keep)}
             kept = self._keep(taskgraph, names)
+            there = [name for name, a in arrays.items() if isinstance(a, DistributedTensor)]
+            left = self._left()
+            program = self._programs.load(taskgraph, left and left[: taskgraph.sites], there)
+            inputs, stored = self._inputs(program, arrays)
             numbers = _numbers(taskgraph, kept)
             orders = [Order(scalars, blocks, here) for blocks, here in zip(stored, numbers, strict=True)]
             results = self._drive(taskgraph, program, inputs, orders, observers, timeout)
@@ -250,7 +267,7 @@ class Cluster:
 
             try:
                 tell(RunStarted(0.0, taskgraph.sites, len(taskgraph.tasks)))
-                drive.start(program.number, inputs, orders)
+                drive.start(program.number, inputs, orders, ask=program.within)
                 drive.collect(timeout, report)
             except BaseException as failure:
                 error = str(failure) or type(failure).__name__
@@ -307,6 +324,22 @@ class Cluster:
             if (layout := layouts.get(out.name)) is not None and not returned & {t for t, _ in out.blocks}
         }
 
+    def _left(self) -> list[int] | None:
+        """Return the bytes that each site has for a run beside what is kept there; None if that is open."""
+        if self.memory is None:
+            return None
+        kept = self._engines.kept_bytes()
+        worst = max(range(len(kept)), key=kept.__getitem__)
+        if kept[worst] > self.memory:
+            raise CapacityError(
+                f"the tensors on {self._engines.info[worst]} take {kept[worst]} bytes, "
+                f"{self.memory} are allowed",
+                notes=("free tensors that are not needed any more, or allow more memory",),
+            )
+        # In steps, so that a little more or less does not make another plan.
+        step = max(self.memory // _STEPS, 1)
+        return [(self.memory - n) // step * step for n in kept]
+
     def _check_running(self) -> None:
         if self._stopped:
             raise EngineError("the cluster was stopped")
@@ -347,6 +380,7 @@ def connect(
     n: int = 1,
     threads: int = 1,
     timeout: float = 10.0,
+    memory: float | str | None = None,
 ) -> Cluster:
     """Use a cluster that somebody else started, with ``ipcluster start`` for instance, and will end.
 
@@ -363,6 +397,8 @@ def connect(
         How many BLAS threads each engine uses from now on.
     timeout
         Seconds to wait for the controller, and for engines.
+    memory
+        As of `Cluster`.
 
     Raises
     ------
@@ -371,6 +407,7 @@ def connect(
     """
     _positive("n", n)
     _positive("threads", threads)
+    limit = None if memory is None else parse_bytes(memory)
     own = client is None
     if own:
         client = launch.find(profile, cluster_file, timeout)
@@ -381,5 +418,6 @@ def connect(
             launch.close_client(client)
         raise
     cluster = Cluster.__new__(Cluster)
+    cluster.memory = limit
     cluster._attach(client, threads, None, own_client=own)
     return cluster

@@ -49,6 +49,7 @@ class Drive:
         self.logs = [SiteLog(part.site, offset=engines.offsets[part.site]) for part in parts]
         self.began = time.time()
         self._engines, self._exchange, self._taskgraph = engines, exchange, taskgraph
+        self._asked: Sequence[Mapping[int, np.ndarray]] = ()
         self._parts = parts
         self._waiting: set[int] = set()
         self._blocks: dict[int, dict[int, np.ndarray]] = {part.site: {} for part in parts}
@@ -61,11 +62,17 @@ class Drive:
         return [SiteResult(log.site, self._blocks[log.site], log) for log in self.logs]
 
     def start(
-        self, program: int, inputs: Sequence[Mapping[int, np.ndarray]], orders: Sequence[Order]
+        self,
+        program: int,
+        inputs: Sequence[Mapping[int, np.ndarray]],
+        orders: Sequence[Order],
+        *,
+        ask: bool = False,
     ) -> None:
-        """Send every site its inputs and the order to run."""
+        """Send every site the order to run, and its inputs unless sites `ask` for them."""
+        self._asked = inputs
         for part in self._parts:
-            for index, box in inputs[part.site].items():
+            for index, box in inputs[part.site].items() if not ask else ():
                 self._exchange.send(part.site, wire.INPUT, index, box)
             self._exchange.send(part.site, wire.RUN, program, orders[part.site].pack())
             self._waiting.add(part.site)
@@ -117,6 +124,9 @@ class Drive:
                 self._running[site] = tag - 1
             case Answer(site, wire.DONE):
                 self._waiting.discard(site)
+            case Answer(site, wire.NEED, number, payload):
+                box = self._asked[site][int(payload.view(np.uint64)[0])]
+                self._exchange.send(site, wire.INPUT, number, box, pooled=False)
             case Answer(site, wire.FAILED, _, payload):
                 self._fail(site, *wire.unpack_failure(payload))
 

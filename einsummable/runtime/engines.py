@@ -103,10 +103,12 @@ class Exchange:
         self.inbox: SimpleQueue[Answer | Lost] = SimpleQueue()
         self._engines = engines
 
-    def send(self, site: int, kind: int, tag: int = 0, payload: Payload = b"") -> None:
+    def send(
+        self, site: int, kind: int, tag: int = 0, payload: Payload = b"", *, pooled: bool = True
+    ) -> None:
         """Send a frame; raise `EngineError` if the site is lost."""
         self._engines.require(site)
-        self._engines.mesh.send(site, kind, self.number, tag, payload)
+        self._engines.mesh.send(site, kind, self.number, tag, payload, pooled=pooled)
 
     def receive(self, timeout: float) -> Answer | Lost | None:
         """Return the next answer or loss, None after `timeout` seconds without one."""
@@ -140,6 +142,8 @@ class Engines:
         self.client, self.session, self._threads = client, secrets.token_hex(8), threads
         self.info: dict[int, EngineInfo] = {}
         self.lost: dict[int, str] = {}
+        #: Site and bytes of every block that stays on an engine, by its number.
+        self.kept: dict[int, tuple[int, int]] = {}
         self._key = secrets.token_bytes(32)
         self._ids = dict(enumerate(ids))
         self._addresses: dict[int, Address] = {}
@@ -200,6 +204,13 @@ class Engines:
         """Send a frame that has no answer; takes no lock, so that a finalizer may call it."""
         with suppress(EngineError):  # a lost site has forgotten everything
             self.mesh.send(site, kind, number, tag)
+
+    def kept_bytes(self) -> list[int]:
+        """Return the bytes of the blocks that stay on each site."""
+        found = dict.fromkeys(self._ids, 0)
+        for site, size in list(self.kept.values()):
+            found[site] += size
+        return [found[site] for site in sorted(found)]
 
     def require(self, site: int) -> None:
         """Raise `EngineError` if `site` is lost, or all were left."""

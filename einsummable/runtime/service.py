@@ -25,10 +25,12 @@ import threadpoolctl
 from einsummable.errors import EngineError
 from einsummable.runtime import wire
 from einsummable.runtime.address import Address, machine
+from einsummable.runtime.bounded import Arena, BoundedPart, BoundedProgram, run_bounded
 from einsummable.runtime.engine import SiteProgram, SiteStoppedError, Stop, TaskFailedError, load, run_site
 from einsummable.runtime.events import SiteLog, clock
 from einsummable.runtime.launch import THREAD_VARIABLES
 from einsummable.runtime.part import SitePart, Source
+from einsummable.runtime.port import EnginePort
 from einsummable.runtime.transport import Mesh, NotConnectedError
 from einsummable.runtime.wire import DRIVER, Order
 from einsummable.taskgraph.tasks import Read
@@ -54,7 +56,8 @@ class _Run:
     """A run that is to come or under way."""
 
     log: SiteLog
-    inbox: SimpleQueue = field(default_factory=SimpleQueue)
+    inbox: SimpleQueue
+    port: EnginePort
     inputs: dict[int, np.ndarray] = field(default_factory=dict)
     told: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     telling: threading.Lock = field(default_factory=threading.Lock)
@@ -65,16 +68,17 @@ class Service:
 
     def __init__(self, session: str, site: int, key: bytes, threads: int, bind: str) -> None:
         self.session, self.site, self.threads = session, site, threads
-        self.programs: dict[int, tuple[SiteProgram, list[_Read]]] = {}
+        self.programs: dict[int, tuple[SiteProgram | BoundedProgram, list[_Read]]] = {}
         self.blocks: dict[int, np.ndarray] = {}
         self._runs: dict[int, _Run] = {}
+        self._arena = Arena()
         self._over = -1  # the latest run that is over: what still comes for it is dropped
         self._orders: SimpleQueue[tuple[int, int, Order] | None] = SimpleQueue()
         self._limited: SimpleQueue[tuple[int, str]] = SimpleQueue()
         self._runner = threading.Thread(target=self._work, name=f"site {site}", daemon=True)
         self._runner.start()
         threads, blas = self._limited.get()
-        self.mesh = Mesh(site, key, self._on_frame, self._on_lost, bind=bind)
+        self.mesh = Mesh(site, key, self._on_frame, self._on_lost, bind=bind, place=self._place)
         self.facts = SiteFacts(socket.gethostname(), os.getpid(), threads, blas, self.mesh.address)
 
     def close(self) -> None:
@@ -86,20 +90,30 @@ class Service:
         self.mesh.close()
         self.blocks.clear()
         self.programs.clear()
+        self._arena.abandon()
 
     # ------------------------------------------------------------- on the threads that read the mesh
 
     def _on_frame(self, peer: int, kind: int, run: int, tag: int, payload: np.ndarray) -> None:
         if kind == wire.BLOCK:
-            if (state := self._run(run)) is not None:
+            state = self._run(run)
+            if state is not None and not state.port.arrived(kind, tag, payload):
                 state.inbox.put((tag, payload))
+        elif kind == wire.READY:
+            if (state := self._run(run)) is not None:
+                state.port.ready(tag)
         elif peer == DRIVER:
             self._on_order(kind, run, tag, payload)
+
+    def _place(self, _peer: int, kind: int, run: int, tag: int, _nbytes: int) -> np.ndarray | None:
+        state = self._runs.get(run)
+        return None if state is None else state.port.place(kind, tag)
 
     def _on_order(self, kind: int, run: int, tag: int, payload: np.ndarray) -> None:
         match kind:
             case wire.INPUT:
-                if (state := self._run(run)) is not None:
+                state = self._run(run)
+                if state is not None and not state.port.arrived(kind, tag, payload):
                     state.inputs[tag] = payload
             case wire.RUN:
                 self._orders.put((run, tag, Order.unpack(payload)))
@@ -147,7 +161,12 @@ class Service:
         """Return the state of a run that is not over: blocks of others may come before the order to run."""
         if run <= self._over:
             return None
-        return self._runs.get(run) or self._runs.setdefault(run, _Run(SiteLog(self.site)))
+        state = self._runs.get(run)
+        if state is None:
+            inbox: SimpleQueue = SimpleQueue()
+            new = _Run(SiteLog(self.site), inbox, EnginePort(self.mesh, run, inbox))
+            state = self._runs.setdefault(run, new)
+        return state
 
     # ------------------------------------------------------------------- on the thread that runs
 
@@ -189,6 +208,9 @@ class Service:
 
     def _compute(self, run: int, program: int, order: Order, state: _Run) -> dict[int, np.ndarray]:
         loaded, reads = self.programs[program]
+        if isinstance(loaded, BoundedProgram):
+            self._compute_within(loaded, reads, order, state)
+            return {}
         inputs = {}
         for i, (source, shape, dtype) in enumerate(reads):
             raw = self.blocks.get(order.blocks[i]) if i in order.blocks else state.inputs.get(i)
@@ -203,6 +225,26 @@ class Service:
             loaded, inputs=inputs, params=order.params, send=send, inbox=state.inbox, log=state.log
         )
         return result.blocks
+
+    def _compute_within(self, loaded: BoundedProgram, reads: list[_Read], order: Order, state: _Run) -> None:
+        """Run a program within its budget; its results go out on their way."""
+        inputs = {}
+        for i, number in order.blocks.items():
+            source, shape, dtype = reads[i]
+            if number not in self.blocks:
+                raise EngineError(f"a block of {source[0]} is not on site {self.site} any more")
+            inputs[source] = self.blocks[number].view(dtype).reshape(shape)
+        state.port.reads = {source: i for i, (source, *_) in enumerate(reads)}
+        state.port.keep, state.port.blocks = order.keep, self.blocks
+        run_bounded(
+            loaded,
+            self._arena,
+            inputs=inputs,
+            params=order.params,
+            port=state.port,
+            inbox=state.inbox,
+            log=state.log,
+        )
 
     def _finish(self, run: int, kind: int, payload: bytes = b"") -> None:
         state = self._runs.get(run)
@@ -293,9 +335,13 @@ def meet(session: str, addresses: dict[int, Address], timeout: float) -> dict[in
     return failed
 
 
-def load_program(session: str, program: int, part: SitePart) -> None:
+def load_program(session: str, program: int, part: SitePart | BoundedPart) -> None:
     """Take this site's part of a program and choose its kernels."""
-    _services[session].programs[program] = (load(part), _reads(part))
+    if isinstance(part, BoundedPart):
+        loaded = BoundedProgram(part), _reads(part.part)
+    else:
+        loaded = load(part), _reads(part)
+    _services[session].programs[program] = loaded
 
 
 def close_service(session: str) -> None:

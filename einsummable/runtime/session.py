@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from itertools import product
+from math import prod
 
 import numpy as np
 
@@ -36,6 +37,8 @@ class DistributedTensor:
         self.shape, self.dtype, self.layout = tuple(shape), np.dtype(dtype), layout
         self._engines = engines
         self._numbers = tuple(engines.number() for _ in layout.sites)
+        for number, site, box in zip(self._numbers, layout.sites, self._boxes(), strict=True):
+            engines.kept[number] = site, prod(box_shape(box)) * self.dtype.itemsize
         self._drop = weakref.finalize(self, _drop, engines, layout.sites, self._numbers)
         self._drop.atexit = False
 
@@ -54,8 +57,10 @@ class DistributedTensor:
         """For each block its site, its box and its number; `EngineError` if the tensor was freed."""
         if not self._drop.alive:
             raise EngineError(f"{self!r} is used")
-        boxes = product(*(cut(n, k) for n, k in zip(self.shape, self.layout.parts, strict=True)))
-        return list(zip(self.layout.sites, boxes, self._numbers, strict=True))
+        return list(zip(self.layout.sites, self._boxes(), self._numbers, strict=True))
+
+    def _boxes(self) -> list[Box]:
+        return list(product(*(cut(n, k) for n, k in zip(self.shape, self.layout.parts, strict=True))))
 
     def is_on(self, engines: Engines) -> bool:
         """Return whether these are the engines that hold the blocks."""
@@ -135,4 +140,5 @@ def _index(box: Box) -> tuple[slice, ...]:
 
 def _drop(engines: Engines, sites: tuple[int, ...], numbers: tuple[int, ...]) -> None:
     for site, number in zip(sites, numbers, strict=True):
+        del engines.kept[number]
         engines.tell(site, wire.FREE, number)

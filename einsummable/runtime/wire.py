@@ -7,7 +7,7 @@ belongs to (the driver counts them up), its `tag` means what the table says.
 kind     goes                payload and tag
 ======== =================== ==========================================================================
 BLOCK    site to site        a block of a run; tag: the Move
-INPUT    driver to site      a box of an input; tag: its index in ``SitePart.reads``
+INPUT    driver to site      a box of an input; tag: its index in ``SitePart.reads``, or that of a NEED
 RUN      driver to site      an `Order`; tag: the program
 ABORT    driver to site      end the run
 REPORT   driver to site      tell what has happened so far
@@ -16,11 +16,13 @@ FETCH    driver to site      send this block; tag: its number.  Answer: RESULT o
 FREE     driver to site      drop this block; tag: its number
 FORGET   driver to site      drop this program; tag: its number
 CLOCK    driver to site      what time is it?  Answer: DONE with a Unix time and a `SiteLog.offset`
+READY    site to site        there is space for a block; tag: the Move
 RESULT   site to driver      a block; tag: the task that made it, or the block's number
 LOG      site to driver      float64 rows of a SiteLog; tag: which of its lists
 BUSY     site to driver      ends the answer to REPORT; tag: one more than the running task, 0 if none
 DONE     site to driver      the run ended well, what was asked for is done
 FAILED   site to driver      JSON ``[task, reason]``; if no task is to blame, -1 or CUT_OFF
+NEED     site to driver      the index in ``SitePart.reads`` as uint64.  Answer: INPUT with the same tag
 ======== =================== ==========================================================================
 """
 
@@ -34,8 +36,8 @@ import numpy as np
 
 from einsummable import dtypes
 
-BLOCK, INPUT, RUN, ABORT, REPORT, STORE, FETCH, FREE, FORGET, CLOCK = range(10)
-RESULT, LOG, BUSY, DONE, FAILED = range(16, 21)
+BLOCK, INPUT, RUN, ABORT, REPORT, STORE, FETCH, FREE, FORGET, CLOCK, READY = range(11)
+RESULT, LOG, BUSY, DONE, FAILED, NEED = range(16, 22)
 
 #: In FAILED: the site could not go on because of another, or was told to end.
 CUT_OFF = -2
