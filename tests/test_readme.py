@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+
 README = Path(__file__).parents[1] / "README.md"
 
 
@@ -27,7 +29,7 @@ def test_every_line_of_the_table_compiles():
     assert len(shown) >= 7
     shapes = {
         "A": (5, 5), "B": (5, 6), "X": (4, 8), "W": (8, 6), "S": (3, 7), "Q": (2, 5, 3), "K": (2, 5, 3),
-        "T": (3, 8), "L": (5, 5),
+        "T": (3, 8), "L": (5, 5), "E": (9, 4), "tok": np.arange(3), "old": (4, 3), "new": (2, 3), "x": (6,),
     }  # fmt: skip
     for line in shown:
         for formula in re.split(r"`, `", line):
