@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import data_for, graphs
 
 import einsummable as ein
 from einsummable import dtypes
@@ -680,6 +681,28 @@ def test_random_programs(loss):
 @given(losses())
 def test_more_random_programs(loss):
     assert_gradients(*loss)
+
+
+@settings(max_examples=80)
+@given(graphs())
+def test_whatever_there_is_can_be_differentiated(graph):
+    """Integers, booleans, jumps, narrow floats, empty tensors: shapes and dtypes come out right."""
+    builder, terms = GraphBuilder.resume(graph), []
+    for _, o in graph.outputs:
+        labels, s = [f"l{d}" for d in range(len(builder[o].shape))], ScalarBuilder()
+        join = s.build(s.call("f64", s.call("real", s.arg(0))))
+        terms.append((builder.einsummable("", [(o, labels)], join, "sum" if labels else None), ""))
+    s = ScalarBuilder()
+    total = s.arg(0)
+    for k in range(1, len(terms)):
+        total = s.call("add", total, s.arg(k))
+    builder.output("L", builder.einsummable("", terms, s.build(total)))
+    wrt = [name for name, node in graph.inputs.items() if kind(node.dtype) in "fc"]
+    made = differentiate(builder.build(), "L", wrt)
+    check(made)
+    results = list(evaluate(made, *data_for(made)).values())
+    for name, g in zip(wrt, results[len(results) - len(wrt) :], strict=True):
+        assert (g.shape, g.dtype) == (graph.inputs[name].shape, graph.inputs[name].dtype)
 
 
 def test_gradients_are_linear():

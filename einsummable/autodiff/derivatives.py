@@ -22,6 +22,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from einsummable import dtypes
 from einsummable.dtypes import kind
 from einsummable.scalar import Arg, Call, Const, ScalarBuilder, ScalarExpr, Typed
@@ -295,6 +297,12 @@ def inline(b: ScalarBuilder, expr: ScalarExpr, types: Sequence[Typed], args: Seq
     return values
 
 
+def _as_float(value: Value, typed: Typed, operand: np.dtype) -> Value:
+    """Return an argument that is cast to a float where the call casts it: 1 times a boolean is none."""
+    casts = not typed.type.weak and kind(typed.type.dtype) in "bi" and kind(operand) in "fc"
+    return replace(value.call(dtypes.name(operand)), is_complex=kind(operand) == "c") if casts else value
+
+
 def pull_back(
     b: ScalarBuilder,
     expr: ScalarExpr,
@@ -334,7 +342,7 @@ def pull_back(
         if isinstance(op, Arg):
             by_input[op.index] = g + by_input[op.index] if op.index in by_input else g
         elif isinstance(op, Call):
-            x = [values[a] for a in op.args]
+            x = [_as_float(values[a], types[a], d) for a, d in zip(op.args, types[i].operands, strict=True)]
             for a, rule in zip(op.args, RULES[op.fn], strict=True):
                 if matters[a] and rule is not None:
                     given = rule(g, x, values[i])
