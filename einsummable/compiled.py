@@ -36,6 +36,7 @@ from einsummable.runtime.cluster import Cluster
 from einsummable.runtime.events import RunRecord
 from einsummable.runtime.executor import Executor
 from einsummable.runtime.local import LocalExecutor
+from einsummable.taskgraph.allocate import parse_bytes
 from einsummable.taskgraph.fuse import fuse
 from einsummable.taskgraph.lower import lower
 from einsummable.taskgraph.simulate import Simulation, simulate
@@ -73,7 +74,7 @@ class Compiled:
         cluster: Executor | None = None,
         p: int | None = None,
         hardware: Hardware | None = None,
-        memory: float | None = None,
+        memory: float | str | None = None,
         pins: Pins | None = None,
         plan: Plan | str | os.PathLike[str] | None = None,
     ) -> None:
@@ -86,7 +87,8 @@ class Compiled:
             raise PlanError(f"{self.sites} sites are asked for, the cluster has {have} engines")
         if hardware is not None and hardware.sites != self.sites:
             raise PlanError(f"{hardware.name} has {hardware.sites} sites, the program is for {self.sites}")
-        self.hardware, self.memory, self.pins = hardware, memory, dict(pins or {})
+        self.hardware, self.pins = hardware, dict(pins or {})
+        self.memory = parse_bytes(memory) if isinstance(memory, str) else memory
         self.graph = graph
         self._saved = _saved(plan, graph)
         self.p = positive("p", p if p is not None else self._saved.plan.p if self._saved else self.sites)
@@ -236,6 +238,8 @@ class Compiled:
         if named:
             self._check_outputs(keep)
         options = {"keep": keep} if keep else {}
+        if self.memory is not None:
+            options["memory"] = int(self.memory)
         scalars = {p.name: given[p.name] for p in self.graph.params if p.name in given}
         results = self.executor.run(lowered, arrays, scalars, timeout=timeout, **options)
         self.last = self.executor.last
@@ -343,7 +347,7 @@ class Compiled:
         cluster: Executor | None = None,
         p: int | None = None,
         hardware: Hardware | None = None,
-        memory: float | None = None,
+        memory: float | str | None = None,
         pins: Pins | None = None,
         plan: Plan | str | os.PathLike[str] | None = None,
     ) -> Compiled:
