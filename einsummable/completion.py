@@ -43,6 +43,12 @@ def labels_in(text: str) -> list[str]:
     return list(found)
 
 
+def _integers(tensors: Iterable[str] | Mapping[str, object]) -> list[str]:
+    """Return the tensors that may look something up: those known to hold whole numbers."""
+    known = tensors.items() if isinstance(tensors, Mapping) else ()
+    return [name for name, x in known if getattr(getattr(x, "dtype", None), "kind", "") in ("i", "u")]
+
+
 def complete(text: str, cursor: int, tensors: Iterable[str] | Mapping[str, object]) -> list[str]:
     """Return the words that may stand where `cursor` is and begin with what is typed already.
 
@@ -56,11 +62,12 @@ def complete(text: str, cursor: int, tensors: Iterable[str] | Mapping[str, objec
     typed = word_before(text, cursor)
     rest = text[: cursor - len(typed)] + text[cursor:]
     if inside_index(text, cursor):
-        words = labels_in(rest)
+        words = [*labels_in(rest), *_integers(tensors)]
     else:
         defined = [name for name, _ in _DEFINED.findall(rest)]
         functions = [name for name in FUNCTIONS if name not in INFIX and name not in UNNAMED]
-        words = [*tensors, *defined, *functions, *sorted(AGGREGATES), *macro_names(), *sorted(CONSTANTS)]
+        words = [*tensors, *defined, *functions, "concat", *sorted(AGGREGATES), *macro_names()]
+        words += sorted(CONSTANTS)
         if not text[: cursor - len(typed)].rpartition("\n")[2].strip():
             words += _STATEMENTS
     return sorted({w for w in words if w.startswith(typed) and w not in KEYWORDS - set(_STATEMENTS)})

@@ -1,5 +1,6 @@
 """What is offered while a formula is written."""
 
+import numpy as np
 import pytest
 
 from einsummable.completion import complete
@@ -20,6 +21,7 @@ def at_end(text, tensors=("X", "W", "weights")):
         ("sig", ["sigmoid", "sign"]),
         ("soft", ["softmax"]),
         ("su", ["sum"]),
+        ("conc", ["concat"]),
         ("X[ba", ["batch"]),
         ("X[batch, h", ["hidden"]),
         ("su[", None),
@@ -49,3 +51,8 @@ def test_labels_only_inside_brackets():
 
 def test_infix_functions_are_not_offered_by_name():
     assert not {"add", "mul", "le"} & set(at_end("Y = "))
+
+
+def test_tensors_of_whole_numbers_may_look_up():
+    tensors = {"tokens": np.arange(3), "tomatoes": np.ones(3)}
+    assert complete("H[t,d] = E[to", 13, tensors) == ["tokens"]

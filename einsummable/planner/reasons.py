@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from einsummable.graph import EinGraph, Einsummable, Input, Node
+from einsummable.graph import EinGraph, Einsummable, Gather, Input, Node
 from einsummable.planner.candidates import light_nodes
 from einsummable.planner.cost import in_labels, work
 from einsummable.planner.partition import Partition
@@ -96,7 +96,7 @@ def copies(node: Node, cut: Partition, names: Sequence[str]) -> list[str]:
         times = prod(n for label, n in zip(cut.labels, cut.parts, strict=True) if label not in mine)
         if times > 1:
             found[names[j]] = f"{names[j]} ×{times}"
-    if isinstance(node, Einsummable):
+    if isinstance(node, Einsummable | Gather):
         summed = [label for label in node.aggregated if cut[label] > 1]
         if summed:
             what = {"sum": "partial sums of"}.get(node.aggregate, f"partial {node.aggregate} of")

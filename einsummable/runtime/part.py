@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from einsummable.graph import Box, Einsummable, box_shape
+from einsummable.graph import Box, Einsummable, Gather, box_shape
 from einsummable.kernels.blocks import Call
 from einsummable.taskgraph.tasks import (
     Aggregate,
@@ -155,7 +155,7 @@ def _overwritten(taskgraph: TaskGraph, i: int, kept: set[int]) -> int:
         source = taskgraph.tasks[j]
         match source:
             case Apply():
-                fresh = isinstance(taskgraph.graph.nodes[source.origin], Einsummable)
+                fresh = isinstance(taskgraph.graph.nodes[source.origin], Einsummable | Gather)
             case Aggregate() | Assemble():
                 fresh = len(source.inputs) > 1
             case _:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from einsummable.graph import Einsummable, Reshape
+from einsummable.graph import Concat, Einsummable, Gather, Reshape
 from einsummable.runtime.bounded import Arena, BoundedProgram, run_bounded
 from einsummable.runtime.engine import Inbox, SiteProgram, SiteResult, Stop, run_site
 from einsummable.runtime.events import SiteLog
@@ -90,7 +90,8 @@ def targets(taskgraph: TaskGraph, part: SitePart, whole: Mapping[str, np.ndarray
                 made, only = taskgraph.tasks[task], len(taskgraph.consumers[task]) == 1
                 place = _regrouped(place, made.shape)
             computes = isinstance(made, Fused) or (
-                isinstance(made, Apply) and isinstance(taskgraph.graph.nodes[made.origin], Einsummable)
+                isinstance(made, Apply)
+                and isinstance(taskgraph.graph.nodes[made.origin], Einsummable | Concat | Gather)
             )
             if computes and only and place is not None and task in slot_of:
                 found.setdefault(slot_of[task], place)

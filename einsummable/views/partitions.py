@@ -14,7 +14,7 @@ from math import ceil, prod
 from typing import Any
 
 from einsummable import dtypes
-from einsummable.graph import Box, Einsummable, Input
+from einsummable.graph import Box, Einsummable, Gather, Input
 from einsummable.planner.partition import cut
 from einsummable.planner.plan import Placement, Plan, calls_of_block, out_edges, out_parts
 from einsummable.views import amounts, naming
@@ -67,7 +67,7 @@ def join_view(
     for d in kept:
         label, extent = node.space[d]
         dims.append(_dimension(names[d], label, [0, *(b for _, b in cut(extent, partition.parts[d]))]))
-    out = len(node.out) if isinstance(node, Einsummable) else len(node.space)
+    out = len(node.out) if isinstance(node, Einsummable | Gather) else len(node.space)
     for d, dim in zip(kept, dims, strict=True):
         dim["aggregated"] = d >= out
     calls = placement.calls[node_id] if placement is not None else (None,) * partition.blocks
