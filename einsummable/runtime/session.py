@@ -8,6 +8,7 @@ tensor is freed or garbage-collected.
 from __future__ import annotations
 
 import weakref
+from functools import lru_cache
 from itertools import product
 from math import prod
 
@@ -59,8 +60,8 @@ class DistributedTensor:
             raise EngineError(f"{self!r} is used")
         return list(zip(self.layout.sites, self._boxes(), self._numbers, strict=True))
 
-    def _boxes(self) -> list[Box]:
-        return list(product(*(cut(n, k) for n, k in zip(self.shape, self.layout.parts, strict=True))))
+    def _boxes(self) -> tuple[Box, ...]:
+        return _cut(self.shape, self.layout.parts)
 
     def is_on(self, engines: Engines) -> bool:
         """Return whether these are the engines that hold the blocks."""
@@ -130,8 +131,12 @@ def split_evenly(shape: tuple[int, ...], sites: int) -> Layout:
 def layout_of(shape: tuple[int, ...], boxes: list[Box], sites: list[int]) -> Layout | None:
     """Return the layout with these blocks in this order, None if none has them: they are not near-equal."""
     parts = tuple(len({box[d] for box in boxes}) for d in range(len(shape)))
-    expected = list(product(*(cut(n, k) for n, k in zip(shape, parts, strict=True))))
-    return Layout(parts, tuple(sites)) if expected == boxes else None
+    return Layout(parts, tuple(sites)) if _cut(tuple(shape), parts) == tuple(boxes) else None
+
+
+@lru_cache(maxsize=1024)  # a loop of small programs asks for the same boxes again and again
+def _cut(shape: tuple[int, ...], parts: tuple[int, ...]) -> tuple[Box, ...]:
+    return tuple(product(*(cut(n, k) for n, k in zip(shape, parts, strict=True))))
 
 
 def _index(box: Box) -> tuple[slice, ...]:
