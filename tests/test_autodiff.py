@@ -431,6 +431,15 @@ def test_contractions_stay_contractions():
     assert len(products) == 5 + 10 + 1
 
 
+def test_what_two_inputs_need_is_computed_once():
+    text = "H[b,h] = tanh((sum[d] X[b,d]*W[d,h]) + c[h])\nL = sum[b,h] H[b,h]**3\ndW, dc = grad L wrt W, c"
+    made = program(text, X=(4, 3), W=(3, 2), c=(2,))
+    joins = [node.join.format(["x", "y"]) for node in made.nodes if isinstance(node, Einsummable)]
+    assert sum("square" in join for join in joins) == 1
+    (i,) = (o for name, o in made.outputs if name == "dc")
+    assert str(made.nodes[i]).startswith("[h] sum[b] x ")
+
+
 def test_nothing_is_multiplied_by_one_or_added_to_zero():
     text = "\n".join(
         ["Y0[i] = x[i] + 1"] + [f"Y{k + 1}[i] = Y{k}[i]*1 + (x[i] - Y{k}[i])" for k in range(4)]

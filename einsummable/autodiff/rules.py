@@ -96,8 +96,30 @@ def _sum(here: Here, g: Formula, *, inside: bool = False) -> Terms:
 
 
 def _terms(here: Here, pulled: dict[int, tuple[Writer, Value]]) -> Terms:
-    for k, (w, value) in pulled.items():
+    for k, (w, value) in _shared(here, pulled).items():
         yield k, _summed(here, here.node.labels[k], w, value, here.builder[here.node.inputs[k]].dtype)
+
+
+def _shared(here: Here, pulled: dict[int, tuple[Writer, Value]]) -> dict[int, tuple[Writer, Value]]:
+    """Return `pulled` with a node for a formula that is one input's cotangent and sums to another's.
+
+    So in ``relu(X[b,h] + c[h])`` the cotangent of c is the sum of that of X.
+    """
+    found, node = dict(pulled), here.node
+    for k, (w, value) in pulled.items():
+        labels, term = node.labels[k], w.formula(value, ())
+        dtype = here.builder[node.inputs[k]].dtype
+        alike = [m for m, (_, other) in pulled.items() if m != k and other.id == value.id]
+        alike = [m for m in alike if here.builder[node.inputs[m]].dtype == dtype]
+        read = {label for _, ls in term.operands for label in ls} | term.join.labels
+        if alike and len(term.join.ops) > 1 and sorted(read) == sorted(labels):
+            space = tuple((label, dict(node.space)[label]) for label in labels)
+            i = to_node(here.builder, replace(term, space=space), dtype, here.origin)
+            for m in (k, *alike):
+                again = Writer(here.builder)
+                found[m] = again, again.read(i, labels)
+            break
+    return found
 
 
 def _pulled(here: Here, g: Formula) -> dict[int, tuple[Writer, Value]]:
