@@ -23,9 +23,7 @@ def written(capsysbinary, *options):
 
 
 @needs_data
-@pytest.mark.parametrize(
-    "where", [["--sites", "1"], ["--sites", "2"], ["--sites", "3"], ["--sites", "4"]], ids=" ".join
-)
+@pytest.mark.parametrize("where", [["--sites", n] for n in "1234"], ids=" ".join)
 def test_the_text_is_that_of_llama2c(capsysbinary, where):
     assert written(capsysbinary, *where) == (DATA / "stories260K.expected.txt").read_bytes()
 
