@@ -217,6 +217,8 @@ class Compiled:
         ------
         UnknownNameError
             An input has no array, a scalar no value, or a name is neither.
+        PlanError
+            Results are to stay on engines, and there are none.
         ShapeError, DtypeError
             An array or a scalar is not what the program was compiled for.
         EngineError
@@ -237,6 +239,8 @@ class Compiled:
         lowered = self._lowered_for(given)
         if named:
             self._check_outputs(keep)
+        if keep and self.cluster is None:
+            raise PlanError("keep leaves results on engines, and this program was compiled for threads")
         options = {"keep": keep} if keep else {}
         if self.memory is not None:
             options["memory"] = int(self.memory)
