@@ -90,30 +90,10 @@ class Input:
         return f"input {self.name} {list(self.shape)} {dtypes.name(self.dtype)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Einsummable:
-    """``Z[out] = ⊕ over the other labels of join(X1[labels[0]], …, labels as values)``.
+class _Aggregating:
+    """A node whose inputs are indexed by labels; those that its output lacks are aggregated."""
 
-    Attributes
-    ----------
-    inputs, labels
-        Ids of the inputs, and the label of each of their dimensions; a label twice takes the diagonal.
-    out, space
-        Labels of the output; all labels with their extents, the output's first.
-    join, aggregate
-        The scalar expression, and a row of `scalar.AGGREGATES` (None where no label is aggregated).
-    dtype
-        Of the output.
-    """
-
-    inputs: tuple[int, ...]
-    labels: tuple[tuple[str, ...], ...]
-    out: tuple[str, ...]
-    space: Space
-    join: ScalarExpr
-    aggregate: str | None
-    dtype: np.dtype
-    origin: Origin = field(default=Origin(), compare=False)
+    __slots__ = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -138,6 +118,57 @@ class Einsummable:
     def out_box(self, ranges: Box) -> Box:
         """Return the part of the output that the kernel call on `ranges` contributes to."""
         return ranges[: len(self.out)]
+
+
+class _Rearranged:
+    """A node whose space is that of its output."""
+
+    __slots__ = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the output."""
+        return tuple(n for _, n in self.space)
+
+    @property
+    def cuttable(self) -> tuple[str, ...]:
+        """The labels that may be cut: all."""
+        return tuple(label for label, _ in self.space)
+
+    @property
+    def out(self) -> tuple[str, ...]:
+        """The labels of the output's dimensions."""
+        return self.cuttable
+
+    def out_box(self, ranges: Box) -> Box:
+        """Return the part of the output that `ranges` makes."""
+        return ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Einsummable(_Aggregating):
+    """``Z[out] = ⊕ over the other labels of join(X1[labels[0]], …, labels as values)``.
+
+    Attributes
+    ----------
+    inputs, labels
+        Ids of the inputs, and the label of each of their dimensions; a label twice takes the diagonal.
+    out, space
+        Labels of the output; all labels with their extents, the output's first.
+    join, aggregate
+        The scalar expression, and a row of `scalar.AGGREGATES` (None where no label is aggregated).
+    dtype
+        Of the output.
+    """
+
+    inputs: tuple[int, ...]
+    labels: tuple[tuple[str, ...], ...]
+    out: tuple[str, ...]
+    space: Space
+    join: ScalarExpr
+    aggregate: str | None
+    dtype: np.dtype
+    origin: Origin = field(default=Origin(), compare=False)
 
     @property
     def is_contraction(self) -> bool:
@@ -246,7 +277,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Select:
+class Select(_Rearranged):
     """Take part of a tensor: ``X[i, 0]``, ``X[2*i+1, @n]``; a position for each dimension of the input."""
 
     inputs: tuple[int, ...]
@@ -255,21 +286,6 @@ class Select:
     space: Space
     dtype: np.dtype
     origin: Origin = field(default=Origin(), compare=False)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Extents of the output."""
-        return tuple(n for _, n in self.space)
-
-    @property
-    def cuttable(self) -> tuple[str, ...]:
-        """The labels that may be cut: all."""
-        return tuple(label for label, _ in self.space)
-
-    @property
-    def out(self) -> tuple[str, ...]:
-        """The labels of the output's dimensions."""
-        return self.cuttable
 
     def in_box(self, i: int, ranges: Box) -> Box:  # noqa: ARG002 - every node answers for input i
         """Return the part of the input that `ranges` reads: all of a dimension that a scalar indexes."""
@@ -287,16 +303,12 @@ class Select:
                 box.append((min(begin, end), max(begin, end) + 1) if first < stop else nothing)
         return tuple(box)
 
-    def out_box(self, ranges: Box) -> Box:
-        """Return the part of the output that `ranges` makes."""
-        return ranges
-
     def __str__(self) -> str:
         return f"[{','.join(self.out)}] select  of %{self.inputs[0]}[{','.join(map(str, self.positions))}]"
 
 
 @dataclass(frozen=True, slots=True)
-class Concat:
+class Concat(_Rearranged):
     """Tensors one after another along one dimension: ``concat[t](A[t,d], B[t,d])``.
 
     Attributes
@@ -316,31 +328,12 @@ class Concat:
     dtype: np.dtype
     origin: Origin = field(default=Origin(), compare=False)
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Extents of the output."""
-        return tuple(n for _, n in self.space)
-
-    @property
-    def cuttable(self) -> tuple[str, ...]:
-        """The labels that may be cut: all."""
-        return tuple(label for label, _ in self.space)
-
-    @property
-    def out(self) -> tuple[str, ...]:
-        """The labels of the output's dimensions."""
-        return self.cuttable
-
     def in_box(self, i: int, ranges: Box) -> Box:
         """Return the part of input `i` that `ranges` reads: along the axis that may be nothing."""
         before, (start, stop) = sum(self.lengths[:i]), ranges[self.axis]
         start, stop = max(start - before, 0), min(stop - before, self.lengths[i])
         along = (start, stop) if start < stop else (0, 0)
         return (*ranges[: self.axis], along, *ranges[self.axis + 1 :])
-
-    def out_box(self, ranges: Box) -> Box:
-        """Return the part of the output that `ranges` makes."""
-        return ranges
 
     def __str__(self) -> str:
         def labels(n: int) -> str:
@@ -352,7 +345,7 @@ class Concat:
 
 
 @dataclass(frozen=True, slots=True)
-class Gather:
+class Gather(_Aggregating):
     """Take elements of a table where tensors of integers say: ``E[tok[t], d]``.
 
     It is the sum over the *row* label r of ``E[r,d]`` where ``r == tok[t]``, and never computed so: a kernel
@@ -381,33 +374,9 @@ class Gather:
     origin: Origin = field(default=Origin(), compare=False)
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """Extents of the output."""
-        return tuple(n for _, n in self.space[: len(self.out)])
-
-    @property
-    def aggregated(self) -> tuple[str, ...]:
-        """The labels that the output lacks: the rows."""
-        return self.rows
-
-    @property
     def aggregate(self) -> str:
         """How partial results are combined."""
         return "sum"
-
-    @property
-    def cuttable(self) -> tuple[str, ...]:
-        """The labels that may be cut: all."""
-        return tuple(label for label, _ in self.space)
-
-    def in_box(self, i: int, ranges: Box) -> Box:
-        """Return the part of input `i` that the kernel call on `ranges` of the space reads."""
-        at = {label: r for (label, _), r in zip(self.space, ranges, strict=True)}
-        return tuple(at[label] for label in self.labels[i])
-
-    def out_box(self, ranges: Box) -> Box:
-        """Return the part of the output that the kernel call on `ranges` contributes to."""
-        return ranges[: len(self.out)]
 
     def out_of_range(self, k: int, value: int) -> ShapeError:
         """Return the error for `value`, an index in input `k` that the table does not have."""
