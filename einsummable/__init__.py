@@ -9,6 +9,7 @@
 `einsum`                what ``numpy.einsum`` takes, at once
 `tensor`, `run`         lazy arrays that numpy's own functions build programs of
 `grad`                  gradients of lazy tensors; `differentiate` makes a graph that has them
+`Trainer`               a loss and weights → weights that are better, a step at a time
 `Cluster`, `connect`    engines to run on, started here or found running
 `calibrate`             measures what the sites can do → `Hardware`, for plans that take the least time
 `to_json`, `from_json`  graphs, plans, placements and task graphs as text
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from einsummable.planner.plan import Placement, Plan
     from einsummable.runtime.cluster import Cluster, connect
     from einsummable.taskgraph.tasks import TaskGraph
+    from einsummable.training import Trainer
 
 __version__ = "0.1.0"
 
@@ -77,6 +79,7 @@ _HOMES = {
     "planner.plan": ["Placement", "Plan"],
     "runtime.cluster": ["Cluster", "connect"],
     "taskgraph.tasks": ["TaskGraph"],
+    "training": ["Trainer"],
 }
 _HOME = {name: f"einsummable.{module}" for module, names in _HOMES.items() for name in names}
 
@@ -97,6 +100,7 @@ __all__ = [
     "TaskError",
     "TaskGraph",
     "Tensor",
+    "Trainer",
     "UnknownNameError",
     "calibrate",
     "compile",

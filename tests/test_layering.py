@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1] / "einsummable"
 LAYERS = [
     {"errors"},
     {"dtypes"},
+    {"optimizers", "tensorfile"},
     {"codec"},
     {"scalar"},
     {"graph"},
@@ -36,7 +37,7 @@ LAYERS = [
     {"options"},
     {"compiled"},
     {"pipeline"},
-    {"models", "widgets"},
+    {"models", "training", "widgets"},
     {"completion"},
     {"magics"},
     {"cli"},

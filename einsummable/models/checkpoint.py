@@ -16,12 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
-from einsummable import dtypes
+from einsummable import dtypes, tensorfile
 from einsummable.errors import DtypeError, EinsummableError, ShapeError
 from einsummable.models import decoding
 from einsummable.models.llama import Config, Scaling
 
-_DTYPES = {"F32": "f32", "F16": "f16", "BF16": "bf16", "F64": "f64"}
 _HEADER_BYTES = 28
 
 
@@ -161,40 +160,12 @@ def _folder(path: Path) -> Checkpoint:
 
 
 def tensors(folder: Path) -> dict[str, np.ndarray]:
-    """Return all tensors of a folder's ``safetensors`` files by name, memory-mapped and read-only.
-
-    The package `safetensors` hands out copies; a view is all that is needed, and the format is a length, a
-    JSON header and the data.
-    """
+    """Return all tensors of a folder's ``safetensors`` files by name, memory-mapped and read-only."""
     index = folder / "model.safetensors.index.json"
     files = {"model.safetensors"} if not index.exists() else {*_json(index)["weight_map"].values()}
     found = {}
     for file in sorted(files):
-        found |= _safetensors(folder / file)
-    return found
-
-
-def _safetensors(path: Path) -> dict[str, np.ndarray]:
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        try:
-            if length > size - 8:
-                raise ValueError("it is shorter than its header")
-            header = json.loads(file.read(length))
-        except ValueError as error:
-            raise EinsummableError(f"{path} is no safetensors file: {error}") from error
-    data = np.memmap(path, np.uint8, "r", 8 + length) if size > 8 + length else np.empty(0, np.uint8)
-    found = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        if entry["dtype"] not in _DTYPES:
-            raise DtypeError(f"{path}: {name} is {entry['dtype']}; known are {', '.join(_DTYPES)}")
-        dtype, (begin, end) = dtypes.parse(_DTYPES[entry["dtype"]]), entry["data_offsets"]
-        if end - begin != prod(entry["shape"]) * dtype.itemsize or end > len(data):
-            raise EinsummableError(f"{path} is cut off: {name} is not whole")
-        found[name] = data[begin:end].view(np.ndarray).view(dtype).reshape(entry["shape"])
+        found |= tensorfile.read(folder / file).tensors
     return found
 
 
