@@ -1,15 +1,16 @@
 """Plans that fit: the best of those whose sites never hold more bytes than they have.
 
 Contract: `fitting` answers the choice of `choose` where that fits, as a simulated run tells; else the best
-of the other plans that do, with more and smaller blocks where none of the same number does; else it refuses,
-with what is needed, what there is, and what would help.
+of the other plans that do, with more and smaller blocks where none of the same number does; else the one
+that brings the fewest bytes to disk and back, as a MemoryPlan tells; else it refuses, with what is needed,
+what there is, and what would help.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from math import ceil, inf, prod
+from math import inf
 
 from einsummable.choose import Choice, choose, realised
 from einsummable.errors import CapacityError, PlanError
@@ -20,6 +21,7 @@ from einsummable.planner.explain import amount
 from einsummable.planner.hardware import Hardware, host
 from einsummable.planner.plan import Layout, Plan
 from einsummable.planner.strategies import named_plans
+from einsummable.taskgraph.allocate import allocate, least_budgets
 from einsummable.taskgraph.simulate import Simulation, simulate
 from einsummable.taskgraph.tasks import Apply, Fused, nbytes
 
@@ -69,7 +71,11 @@ def fitting(
         fit = [choice for choice in found if _peak(choice) <= memory]
         if fit:
             return min(fit, key=lambda c: c.simulation.makespan if by == "seconds" else c.tasks.bytes_moved)
-    raise _refusal(min(tried, key=_peak), memory, "no plan fits: the one that needs least")
+    evicting = [choice for choice in tried if _can_evict(choice, memory)]
+    if evicting:
+        return min(evicting, key=lambda c: _evicted(c, memory))
+    closest = min(tried, key=lambda c: max(least_budgets(c.tasks)))
+    raise _refusal(closest, memory, "no plan fits: the one that needs least")
 
 
 def fitted(choice: Choice, memory: float) -> Choice:
@@ -77,7 +83,7 @@ def fitted(choice: Choice, memory: float) -> Choice:
     if memory == inf:
         return choice
     choice = _simulated(choice)
-    if _peak(choice) > memory:
+    if _peak(choice) > memory and not _can_evict(choice, memory):
         raise _refusal(choice, memory, "the plan does not fit: it")
     return choice
 
@@ -111,6 +117,16 @@ def _peak(choice: Choice) -> int:
     return max(choice.simulation.peaks, default=0)
 
 
+def _can_evict(choice: Choice, memory: float) -> bool:
+    """Return whether it fits when blocks go to disk for a while."""
+    return max(least_budgets(choice.tasks), default=0) <= memory
+
+
+def _evicted(choice: Choice, memory: float) -> int:
+    plan = allocate(choice.tasks, int(memory))
+    return plan.written + plan.loaded
+
+
 # ------------------------------------------------------------------------------------- refusal
 
 
@@ -119,18 +135,16 @@ def _refusal(closest: Choice, limit: float, what: str) -> CapacityError:
     run, graph = closest.simulation, closest.plan.graph
     peak = max(run.peaks)
     message = (
-        f"{what} ({closest.plan.strategy} with p = {closest.plan.p}) needs "
+        f"{what} ({closest.plan.strategy} with p = {closest.plan.p}) holds up to "
         f"{amount(peak)}B on site {run.peaks.index(peak)}, and a site has {amount(limit)}B"
     )
     node, size = _worst(run)
     notes = [f"its largest kernel call takes {amount(size)}B: {graph.name_of(node)} = {graph.nodes[node]}"]
-    stay = sum(_bytes(graph, i) for i in {*map(graph.nodes.index, graph.inputs.values()), *_results(graph)})
-    sites = ceil(stay / limit)
-    if sites > run.taskgraph.sites:
-        notes.append(f"inputs and results take {amount(stay)}B together: {sites} sites or more can hold them")
-    else:
-        times = ceil(run.taskgraph.sites * peak / limit)
-        notes.append(f"about {times} sites, or {amount(peak)}B a site, would do; so may a smaller dtype")
+    least = max(least_budgets(run.taskgraph))
+    notes.append(
+        f"{amount(least)}B a site would do, with blocks on disk for a while; so may smaller blocks, "
+        f"of a greater p"
+    )
     origin = graph.nodes[node].origin
     spans = (origin.span,) if graph.text and origin.span is not None else ()
     return CapacityError(message, text=graph.text, spans=spans, notes=tuple(notes))
@@ -146,11 +160,3 @@ def _worst(run: Simulation) -> tuple[int, int]:
     }
     node = max(sizes, key=lambda i: (sizes[i], -i))
     return node, sizes[node]
-
-
-def _results(graph: EinGraph) -> list[int]:
-    return [o for _, o in graph.outputs]
-
-
-def _bytes(graph: EinGraph, i: int) -> int:
-    return prod(graph.nodes[i].shape) * graph.nodes[i].dtype.itemsize

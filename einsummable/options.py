@@ -37,10 +37,10 @@ def positive(what: str, n: int) -> int:
 
 def check_plan_options(hardware: object, memory: object, pins: object, plan: object) -> None:
     """Raise `PlanError` where an option of `compile` is something else, an input of that name perhaps."""
-    number = isinstance(memory, int | float | np.number) and not isinstance(memory, bool)
+    number = isinstance(memory, int | float | np.number | str) and not isinstance(memory, bool)
     for what, value, right, wanted in (
         ("hardware", hardware, isinstance(hardware, Hardware), "a Hardware"),
-        ("memory", memory, number, "a number of bytes"),
+        ("memory", memory, number, "a number of bytes, or text like '2GB'"),
         ("pins", pins, isinstance(pins, Mapping), "a mapping of names to parts by label"),
         ("plan", plan, isinstance(plan, Plan | str | os.PathLike), "a Plan or the path of one"),
     ):

@@ -42,7 +42,7 @@ def compile(  # noqa: A001 - in the sense of re.compile, always written qualifie
     cluster: Executor | None = None,
     p: int | None = None,
     hardware: Hardware | None = None,
-    memory: float | None = None,
+    memory: float | str | None = None,
     pins: Pins | None = None,
     plan: Plan | str | os.PathLike[str] | None = None,
     **arrays_or_shapes: Any,
@@ -66,7 +66,8 @@ def compile(  # noqa: A001 - in the sense of re.compile, always written qualifie
         What the sites are like.  If given, the plan is the one with the least simulated time there, else the
         one that moves the fewest bytes.
     memory
-        Bytes that a site may hold, where that is less than `hardware` says.
+        Bytes that a site may hold, as a number or as text like ``"2GB"``, where that is less than `hardware`
+        says.  The plan is one that fits, and runs keep to it: if none does, blocks go to disk for a while.
     pins
         Cuts that are given, by name of a tensor and label, as in ``{"H": {"b": 2, "h": 4}}``; the rest is
         planned around them.  A dimension of a pinned tensor that is not named is not cut.

@@ -189,6 +189,7 @@ class Cluster:
         *,
         observers: Sequence[Observer] = (),
         timeout: float | None = None,
+        memory: int | None = None,
         keep: bool | Collection[str] = False,
     ) -> dict[str, Any]:
         """Run `taskgraph` and return its outputs by name.
@@ -203,6 +204,8 @@ class Cluster:
             Called with every event, in this thread.
         timeout
             Seconds after which the run is given up.
+        memory
+            Bytes that each engine may hold during this run, where the cluster allows more.
         keep
             Leave the outputs, or those that are named, on the engines and return distributed tensors.
 
@@ -210,6 +213,8 @@ class Cluster:
         ------
         ShapeError, UnknownNameError, DtypeError, PlanError
             An input or a scalar is missing or does not fit.
+        CapacityError
+            A task needs more memory than there is.
         EngineError
             A kernel raised, an engine died or hangs, or the time was over.  The run has ended everywhere,
             and tensors on living engines are still there.
@@ -225,7 +230,7 @@ class Cluster:
             names = {out.name for out in taskgraph.outputs if keep is True or (keep and out.name in keep)}
             kept = self._keep(taskgraph, names)
             there = [name for name, a in arrays.items() if isinstance(a, DistributedTensor)]
-            left = self._left()
+            left = self._left(memory)
             program = self._programs.load(taskgraph, left and left[: taskgraph.sites], there)
             inputs, stored = self._inputs(program, arrays)
             numbers = _numbers(taskgraph, kept)
@@ -324,21 +329,22 @@ class Cluster:
             if (layout := layouts.get(out.name)) is not None and not returned & {t for t, _ in out.blocks}
         }
 
-    def _left(self) -> list[int] | None:
+    def _left(self, memory: int | None = None) -> list[int] | None:
         """Return the bytes that each site has for a run beside what is kept there; None if that is open."""
-        if self.memory is None:
+        memory = min((n for n in (memory, self.memory) if n is not None), default=None)
+        if memory is None:
             return None
         kept = self._engines.kept_bytes()
         worst = max(range(len(kept)), key=kept.__getitem__)
-        if kept[worst] > self.memory:
+        if kept[worst] > memory:
             raise CapacityError(
                 f"the tensors on {self._engines.info[worst]} take {kept[worst]} bytes, "
-                f"{self.memory} are allowed",
+                f"{memory} are allowed",
                 notes=("free tensors that are not needed any more, or allow more memory",),
             )
         # In steps, so that a little more or less does not make another plan.
-        step = max(self.memory // _STEPS, 1)
-        return [(self.memory - n) // step * step for n in kept]
+        step = max(memory // _STEPS, 1)
+        return [(memory - n) // step * step for n in kept]
 
     def _check_running(self) -> None:
         if self._stopped:

@@ -32,6 +32,7 @@ class Executor(Protocol):
         *,
         observers: Sequence[Observer] = (),
         timeout: float | None = None,
+        memory: int | None = None,
     ) -> dict[str, np.ndarray]:
         """Run `taskgraph` and return its outputs by name.
 
@@ -45,11 +46,15 @@ class Executor(Protocol):
             Called with every event.
         timeout
             Seconds after which the run is given up.
+        memory
+            Bytes that each site may hold during this run, where the executor allows more.
 
         Raises
         ------
         ShapeError, UnknownNameError
             An input or a scalar is missing or does not fit.
+        CapacityError
+            A task needs more memory than there is.
         EngineError
             A kernel raised, a site died, or the time was over.
         """

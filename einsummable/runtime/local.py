@@ -59,7 +59,7 @@ class LocalExecutor:
         self._turn = threading.Lock()
         self.last: RunRecord | None = None
         self._lock = threading.Lock()
-        self._programs: OrderedDict[int, tuple[TaskGraph, tuple[SiteProgram | BoundedProgram, ...]]] = (
+        self._programs: OrderedDict[tuple, tuple[TaskGraph, tuple[SiteProgram | BoundedProgram, ...]]] = (
             OrderedDict()
         )
 
@@ -71,6 +71,7 @@ class LocalExecutor:
         *,
         observers: Sequence[Observer] = (),
         timeout: float | None = None,
+        memory: int | None = None,
     ) -> dict[str, np.ndarray]:
         """Run `taskgraph` and return its outputs by name (see `executor.Executor.run`)."""
         if taskgraph.sites > self.sites:
@@ -78,9 +79,10 @@ class LocalExecutor:
         check_inputs(taskgraph.graph, arrays)
         scalars = read_params(taskgraph.graph, params or {})
         arrays = {name: np.asarray(arrays[name]) for name in taskgraph.graph.inputs}
-        run = _Run(taskgraph, self._sites(taskgraph), observers)
+        memory = min((n for n in (memory, self.memory) if n is not None), default=None)
+        run = _Run(taskgraph, self._sites(taskgraph, memory), observers)
         try:
-            with _BLAS.limited(self.threads), nullcontext() if self.memory is None else self._turn:
+            with _BLAS.limited(self.threads), nullcontext() if memory is None else self._turn:
                 whole = run.results(arrays, scalars, timeout)
         except BaseException as error:
             run.end(f"{type(error).__name__}: {error}")
@@ -93,24 +95,25 @@ class LocalExecutor:
             self.last = run.record
         return whole
 
-    def _sites(self, taskgraph: TaskGraph) -> Sites:
+    def _sites(self, taskgraph: TaskGraph, memory: int | None) -> Sites:
         """Return the sites of a run, with their kernels chosen the first time."""
+        key = id(taskgraph), memory
         with self._lock:
-            known = self._programs.get(id(taskgraph))
+            known = self._programs.get(key)
         if known is not None:
             programs = known[1]
-        elif self.memory is None:
+        elif memory is None:
             programs = tuple(map(load, split(taskgraph)))
         else:
-            plan = allocate(taskgraph, self.memory, views=tuple(taskgraph.graph.inputs))
+            plan = allocate(taskgraph, memory, views=tuple(taskgraph.graph.inputs))
             programs = tuple(map(BoundedProgram, bounded(plan)))
         with self._lock:
             # The task graph is kept with its programs, so that its id is not given to another one.
-            self._programs[id(taskgraph)] = taskgraph, programs
-            self._programs.move_to_end(id(taskgraph))
+            self._programs[key] = taskgraph, programs
+            self._programs.move_to_end(key)
             while len(self._programs) > _KEPT_PROGRAMS:
                 self._programs.popitem(last=False)
-        if self.memory is None:
+        if memory is None:
             return FreeSites(taskgraph, programs)
         return BoundedSites(taskgraph, programs, self._arenas)
 
