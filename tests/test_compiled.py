@@ -197,3 +197,19 @@ def test_without_the_compiler_all_is_as_before():
         "np.testing.assert_allclose(d, ((x[:, None] - x) ** 2).sum(-1), rtol=1e-4, atol=1e-4)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ))
+
+
+@pytest.mark.parametrize("fn", ["add", "sub", "mul"])
+@pytest.mark.parametrize("aggregate", ["max", "min"])
+@pytest.mark.parametrize("odd", [[], [np.nan], [np.inf], [-np.inf], [np.inf, -np.inf], [3e38, 3e38]])
+def test_nan_is_seen_where_the_swift_loops_would_not(fn, aggregate, odd):
+    s = ScalarBuilder()
+    graph = one(s.build(s.call(fn, s.arg(0), s.arg(1))), ["ij", "jk"], [(40, 70), (70, 50)], "ik", aggregate)
+    rng = np.random.default_rng(3)
+    for where in ("X0", "X1", "both"):
+        arrays = {name: rng.standard_normal(n.shape, np.float32) for name, n in graph.inputs.items()}
+        for name, x in arrays.items():
+            if where in (name, "both"):
+                x[[5, 9][: len(odd)], [7, 7][: len(odd)]] = odd
+        got = run_by_kernels(graph, arrays, {}, loops)["Z"]
+        np.testing.assert_array_equal(got, evaluate(graph, arrays)["Z"])

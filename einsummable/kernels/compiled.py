@@ -13,8 +13,8 @@ the digits of x² and y² cancel, all of it between neighbours, and these loops 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil, prod
 
@@ -38,6 +38,8 @@ _COPY_BYTES = 1 << 18
 _WORK = {"exp": 14, "sigmoid": 20, "silu": 20, "div": 4, "sqrt": 6, "rsqrt": 10}
 #: What of it stays in the cache while rows pass by.
 _PANEL_BYTES = 1 << 17
+#: A look at an element of the inputs costs as much as so many steps of the loops.
+_LOOK = 16
 #: Rows from which on what they share is copied.
 _MANY_ROWS = 64
 _COPY_COST = 3.0  # of an element copied with strides, in vector operations
@@ -155,13 +157,32 @@ class Compiled:
         self.space = tuple(label for label, _ in node.space)
         self.written, self.out, self.shape = node.labels, node.out, tuple(extent[x] for x in node.out)
         self.sorted = sorted(node.join.labels)
-        self.call = _function(nest).call
+        self.safe = _function(nest).call
+        self.swift = None
+        if self._may_be_ordered():
+            self.swift = _function(replace(nest, ordered=True)).call
         self.pack = struct.Struct(f"{len(nest.table)}q").pack
         self.at_labels = [self.space.index(x) for x in self.sorted]
         self._plain: dict[tuple, tuple | None] = {}
         self.cut_inner, self.inner_size = self._inner_cut()
         self.cut_out = self._outer_cut()
         self.panel = self._panel()
+
+    def _may_be_ordered(self) -> bool:
+        """Return whether a look at the inputs may tell that no nan is aggregated, and costs little."""
+        nest, op = self.nest, self.nest.join.ops[-1]
+        extreme = nest.aggregate in ("max", "min") and nest.dtype.kind == "f"
+        plain = len(nest.join.ops) == 3 and isinstance(op, Call) and op.fn in ("add", "sub", "mul")
+        read = sum(prod(self.extent[x] for x in labels) for labels, _ in nest.arrays)
+        return extreme and plain and len(nest.arrays) == 2 and _LOOK * read < prod(self.extent.values())
+
+    def _is_ordered(self, blocks: Sequence[np.ndarray]) -> bool:
+        """Return whether no sum, difference or product of elements of two blocks is nan."""
+        if any(x.dtype.kind == "f" and not np.isfinite(x.sum()) for x in blocks):
+            # Infinities of one sign may still be added.
+            added = self.nest.join.ops[-1].fn == "add"
+            return added and (all(x.min() > -np.inf for x in blocks) or all(x.max() < np.inf for x in blocks))
+        return True
 
     def _inner_cut(self) -> tuple[str | None, int]:
         """Return the aggregated label that is walked in parts, and the extent of a part."""
@@ -214,16 +235,17 @@ class Compiled:
     ) -> np.ndarray:
         """Return the result, in `out` if that is given."""
         result = np.empty(self.shape, self.dtype) if out is None else out
+        call = self.safe if self.swift is None or not self._is_ordered(blocks) else self.swift
         strides = (result.strides, *[x.strides for x in blocks])
         if strides not in self._plain:
             self._plain[strides] = self._straight(blocks, result)
         after = self._plain[strides]
         if after is None:
-            self._pieces(blocks, at, params, result)
+            self._pieces(blocks, at, params, result, call)
             return result
         scalars = [np.asarray(params[name], dtype) for name, dtype in self.nest.params]
         places = [x.__array_interface__["data"][0] for x in (*blocks, *scalars, result)]
-        self.call(self.pack(*places, *after[0], *[at[d] for d in self.at_labels], *after[1]))
+        call(self.pack(*places, *after[0], *[at[d] for d in self.at_labels], *after[1]))
         return result
 
     def _straight(
@@ -254,6 +276,7 @@ class Compiled:
         at: tuple[int, ...],
         params: Mapping[str, np.generic],
         result: np.ndarray,
+        call: Callable[[bytes], None],
     ) -> None:
         arrays = [self._distinct(k, block) for k, block in enumerate(blocks)]
         scalars = [np.asarray(params[name], dtype) for name, dtype in self.nest.params]
@@ -262,7 +285,7 @@ class Compiled:
             into = result[(*[slice(*ranges[x]) for x in self.out], ...)]
             target = self._side_by_side(into, self.out, fill=False)
             for resume, piece in enumerate(self._inner_pieces(ranges)):
-                self._run(arrays, target, scalars, first, piece, resume)
+                self._run(arrays, target, scalars, first, piece, resume, call)
             if target is not into:
                 into[...] = target
 
@@ -320,6 +343,7 @@ class Compiled:
         first: Mapping[str, int],
         ranges: Mapping[str, tuple[int, int]],
         resume: int,
+        call: Callable[[bytes], None],
     ) -> None:
         nest, vector = self.nest, self.nest.vector
         places: list[int] = []
@@ -338,4 +362,4 @@ class Compiled:
         places += [ranges[x][1] - ranges[x][0] for x in nest.labels]
         places += [first[x] + ranges[x][0] for x in self.sorted]
         of = dict(zip(self.out, target.strides, strict=True))
-        self.call(self.pack(*places, *strides, *[of[x] for x in nest.out if x != vector]))
+        call(self.pack(*places, *strides, *[of[x] for x in nest.out if x != vector]))

@@ -328,9 +328,9 @@ class _Emitter:
             case "prod":
                 return self.lanes.arithmetic("mul", x, total, dtype)
             case "max" | "any":
-                return self.lanes.extreme(">", x, total, dtype)
+                return self.lanes.extreme(">", x, total, dtype, ordered=self.nest.ordered)
             case _:
-                return self.lanes.extreme("<", x, total, dtype)
+                return self.lanes.extreme("<", x, total, dtype, ordered=self.nest.ordered)
 
     def _across(self, vectors: list[_Value]) -> _Value:
         """Return all lanes of `vectors` combined."""

@@ -96,12 +96,14 @@ class Lanes:
             return (self.b.fcmp_unordered if symbol == "!=" else self.b.fcmp_ordered)(symbol, x, y)
         return (self.b.icmp_unsigned if dtype == BOOL else self.b.icmp_signed)(symbol, x, y)
 
-    def extreme(self, symbol: str, x: ir.Value, best: ir.Value, dtype: np.dtype) -> ir.Value:
-        """Return the one of `x` and `best` that is less (or greater), nan if either is."""
+    def extreme(
+        self, symbol: str, x: ir.Value, best: ir.Value, dtype: np.dtype, *, ordered: bool = False
+    ) -> ir.Value:
+        """Return the one of `x` and `best` that is less (or greater), nan if either is and may be."""
         if dtype == BOOL:
             return self.b.and_(x, best) if symbol == "<" else self.b.or_(x, best)
         better = self.b.select(self.compare(symbol, x, best, dtype), x, best)
-        if dtype not in FLOATS:
+        if dtype not in FLOATS or ordered:
             return better
         return self.b.select(self.b.fcmp_unordered("uno", x, x), x, better)
 

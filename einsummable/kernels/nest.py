@@ -95,6 +95,8 @@ class Nest:
         The label that lanes run along, and one of `out` of which `height` steps are made at a time.
     width, count, height
         Lanes of a vector, vectors a step, rows a step.
+    ordered
+        Whether no value that is aggregated is nan, so that one instruction finds a minimum.
     """
 
     join: ScalarExpr
@@ -110,6 +112,7 @@ class Nest:
     width: int
     count: int
     height: int
+    ordered: bool = False
 
     @property
     def labels(self) -> Labels:
