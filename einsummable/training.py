@@ -19,10 +19,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from einsummable import dtypes, pipeline, tensorfile
+from einsummable import dtypes, pipeline, tensorfile, views
 from einsummable.arguments import as_array, read_namespace
 from einsummable.codec import from_json, to_json
 from einsummable.compiled import Compiled
+from einsummable.display import Picture
 from einsummable.errors import DtypeError, EinsummableError, ParseError, PlanError
 from einsummable.language.parser import parse
 from einsummable.optimizers import Optimizer, named, state_dtype
@@ -338,6 +339,13 @@ class Trainer:
             if isinstance(value, np.ndarray):
                 at = self.net.layout(name)
                 self._state[name] = self._cluster.put(value, parts=at.parts, sites=at.sites)
+
+    def curve(self) -> Picture:
+        """Return the loss over the steps as a picture."""
+        return Picture(views.curve_view(self.losses))
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/html": views.html(views.curve_view(self.losses)), "text/plain": repr(self)}
 
     def __repr__(self) -> str:
         made = f"{self.steps} step{'' if self.steps == 1 else 's'}"

@@ -14,19 +14,23 @@ view into a picture or into readable text.
 """
 
 from einsummable.views.charts import costs_view, traffic_view
+from einsummable.views.curves import curve_view
 from einsummable.views.eingraphs import graph_view
 from einsummable.views.partitions import join_view, partition_view, plan_view
 from einsummable.views.render import html, svg, text
+from einsummable.views.scaling import scaling_view
 from einsummable.views.taskgraphs import taskgraph_view
 from einsummable.views.timelines import timeline_view
 
 __all__ = [
     "costs_view",
+    "curve_view",
     "graph_view",
     "html",
     "join_view",
     "partition_view",
     "plan_view",
+    "scaling_view",
     "svg",
     "taskgraph_view",
     "text",

@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from einsummable.errors import EinsummableError
-from einsummable.views import charts, collapsed, eingraphs, joins, lanes, plans, timelines
+from einsummable.views import charts, collapsed, curves, eingraphs, joins, lanes, plans, scaling, timelines
 from einsummable.views.drawing import clean
 
 _KINDS: dict[str, ModuleType] = {
@@ -19,6 +19,8 @@ _KINDS: dict[str, ModuleType] = {
     "timeline": timelines,
     "traffic": charts,
     "costs": charts,
+    "curve": curves,
+    "scaling": scaling,
 }
 
 
