@@ -18,9 +18,9 @@ from einsummable.models.llama import Config
 _TOKENS = """\
 input tok[b={batch}, t={tokens}] i32
 input at[b={batch}, t={tokens}] i32
-extent t = {tokens}; extent o = 2; extent r = 2
+extent t = {tokens}; extent p = {pairs}; extent o = 2; extent r = 2
 X0[b,t,m] = f32(embed[tok[b,t],m])
-angle[b,t,p] = at[b,t] * freq[p]
+angle[b,t,p] = at[b,t] * {frequency}
 turn[b,t,p,r,o] = f32(where(r == o, cos(angle[b,t,p]), where(r < o, sin(angle[b,t,p]), -sin(angle[b,t,p]))))
 """
 
@@ -94,8 +94,9 @@ def text(config: Config, tokens: int, *, every: bool = False) -> str:
     """
     config.check()
     scale = float((2 * config.pairs) ** -0.5)
-    lines = [_inputs(config, tokens), llama.RMS.format(eps=config.eps), llama.frequencies(config)]
-    lines.append(_TOKENS.format(batch=config.batch, tokens=tokens))
+    lines = [_inputs(config, tokens), llama.RMS.format(eps=config.eps)]
+    angle = {"pairs": config.pairs, "frequency": llama.frequency(config)}
+    lines.append(_TOKENS.format(batch=config.batch, tokens=tokens, **angle))
     if tokens > 1 and config.layers:
         empty = f"extent b = {config.batch}; extent e = {config.seq - tokens}; extent g = {config.groups}"
         lines.append(f"{empty}\nempty[b,e,g,p,r] = f32(0)\n")

@@ -106,8 +106,8 @@ RMS = "def rms[m](x) = x * rsqrt(mean[m](square(x)) + {eps!r})\n"
 
 _TURN = """\
 # by how much a pair of coordinates is turned at every position, as 2×2 matrices
-extent t = {seq}; extent r = 2; extent s = 2
-angle[t,p]    = t * freq[p]
+extent t = {seq}; extent p = {pairs}; extent r = 2; extent s = 2
+angle[t,p]    = t * {frequency}
 turn[t,p,r,s] = {dtype}(where(r == s, cos(angle[t,p]), where(r < s, sin(angle[t,p]), -sin(angle[t,p]))))
 """
 
@@ -157,24 +157,19 @@ def shapes(config: Config) -> dict[str, tuple[tuple[str, int], ...]]:
     return found | {"norm": (m,), "head": (m, ("v", config.vocab))}
 
 
-def frequencies(config: Config) -> str:
-    """Return the lines that define ``freq[p]``, by how much a step turns the pair p."""
+def frequency(config: Config) -> str:
+    """Return the expression for the angle by which a step turns the pair p."""
     base = f"exp(-p * {float(np.log(config.theta) / config.pairs)!r})"
-    lines = [f"extent p = {config.pairs}"]
     match config.scaling:
         case None:
-            lines.append(f"freq[p] = {base}")
+            return base
         case Scaling(factor, low, high) if low == high:
-            lines.append(f"freq[p] = {base} / {float(factor)!r}")
+            return f"{base} / {float(factor)!r}"
         case Scaling(factor, low, high, original):
             # How often a pair turns within the texts of the training, from 0 at `low` to 1 at `high`.
-            turns = f"{original / (2 * np.pi)!r} * base[p]"
-            lines += [
-                f"base[p] = {base}",
-                f"kept[p] = minimum(maximum(({turns} - {float(low)!r}) / {float(high - low)!r}, 0.0), 1.0)",
-                f"freq[p] = base[p] * (kept[p] + (1 - kept[p]) / {float(factor)!r})",
-            ]
-    return "\n".join(lines) + "\n"
+            turns = f"{base} * {float(original / (2 * np.pi))!r}"
+            kept = f"minimum(maximum(({turns} - {float(low)!r}) / {float(high - low)!r}, 0.0), 1.0)"
+            return f"{base} * ({kept} + (1 - {kept}) / {float(factor)!r})"
 
 
 def text(config: Config = LLAMA_7B) -> str:
@@ -190,7 +185,8 @@ def text(config: Config = LLAMA_7B) -> str:
         extents = ", ".join(f"{label}={extent}" for label, extent in labels)
         lines.append(f"input {name}[{extents}] {config.dtype}\n")
     if config.layers:
-        lines += [frequencies(config), _TURN.format(seq=config.seq, dtype=config.dtype)]
+        angle = {"pairs": config.pairs, "frequency": frequency(config)}
+        lines.append(_TURN.format(seq=config.seq, dtype=config.dtype, **angle))
     scale = float(1 / np.sqrt(2 * config.pairs))
     lines += [_LAYER.format(n=n, after=n + 1, scale=scale) for n in range(config.layers)]
     return "".join([*lines, _END.format(layers=config.layers, last=config.seq - 1)])
