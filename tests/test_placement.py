@@ -19,8 +19,8 @@ from einsummable.planner.assign import share_out, undisputed
 from einsummable.planner.grouping import groups
 from einsummable.planner.partition import Partition
 from einsummable.planner.placement import place
-from einsummable.planner.plan import Layout, Placement, Plan
-from einsummable.planner.reads import Hosts, reads
+from einsummable.planner.plan import Layout, Placement, Plan, grid_edges
+from einsummable.planner.reads import Hosts, join, join_dense, reads
 from einsummable.planner.scatter import refined, scatters
 from einsummable.scalar import COPY, ScalarBuilder
 from einsummable.taskgraph import tasks
@@ -330,3 +330,20 @@ def test_hosts_are_told_apart():
         return sum(tasks.nbytes(t) for t in moves if hosts[t.site] != hosts[tasks_[t.inputs[0]].site])
 
     assert across(place(plan, 64, hosts=hosts), hosts=hosts) < 0.7 * across(place(plan, 64))
+
+
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 6), st.integers(1, 5), st.data())
+def test_dense_and_sparse_joins_agree(parts, blocks, sites, seed, data):
+    node = product(17).nodes[2]
+    cut = Partition(("i", "k", "j"), (parts, 1, data.draw(st.integers(1, 3))))
+    r = reads(node, cut, 0, grid_edges((17, 17), (blocks, 1)), 4)
+    rng = np.random.default_rng(seed)
+    block, site = np.nonzero(rng.random((blocks, sites)) < 0.7)
+    there = (block, site, rng.integers(1, 4, len(block)) * 30.0)
+    call, at, size = join(r, there)
+    wanted = np.zeros((r.calls, sites))
+    np.add.at(wanted, (call, at), size)
+    got = np.zeros((r.calls, sites))
+    call, at, size = join_dense(r, there, sites)
+    got[call, at] = size
+    np.testing.assert_allclose(got, wanted)

@@ -8,6 +8,7 @@ object, so that nodes with equal surroundings, as in equal layers, are known by 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
 from math import ceil, prod
 from typing import TypeVar
 
@@ -52,7 +53,7 @@ class Placer:
         hosts: Sequence[int] | None,
         near: float,
         wanted: Sequence[np.ndarray | None] | None,
-        solved: dict[tuple, np.ndarray],
+        solved: dict[bytes, np.ndarray],
     ) -> None:
         self.plan, self.sites, self.nodes = plan, sites, plan.graph.nodes
         self.hosts = Hosts.of(hosts)
@@ -228,12 +229,10 @@ class Placer:
         """Return the site for each row (call, or group of calls, of node `i`) that saves most, evenly."""
         load = self.load if rows % self.sites else np.zeros(self.sites)
         group = None if self.wanted is None else self.wanted[i]
-        key = (
-            rows,
-            load.tobytes(),
-            *(e.tobytes() for e in entries),
-            b"" if group is None else group.tobytes(),
-        )
+        digest = blake2b(str((rows, len(entries[0]))).encode())
+        for array in (load, *entries, *(() if group is None else (group,))):
+            digest.update(np.ascontiguousarray(array))
+        key = digest.digest()
         if key not in self.solved:
             groups_of_sites = None if self.hosts is None else self.hosts.host
             self.solved[key] = share_out(rows, entries, load, group=group, groups=groups_of_sites)

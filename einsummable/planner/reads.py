@@ -98,6 +98,8 @@ def _along(
 
 #: What is, or is wanted, on sites: blocks (or kernel calls), sites, bytes.
 Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
+#: So many blocks on average that a call finds on a site are summed up by a matrix product.
+DENSE = 8
 NOTHING: Entries = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
 
 
@@ -146,9 +148,26 @@ def join(r: Reads, there: Entries) -> Entries:
     block, site, size = there
     start = np.searchsorted(block, np.arange(r.blocks + 1))
     count = np.diff(start)[r.block]
+    sites = int(site.max(initial=0)) + 1
+    if count.sum() > DENSE * r.calls * sites:
+        return join_dense(r, there, sites)
     entry = np.repeat(np.arange(len(r.block)), count)
     hit = np.arange(len(entry)) - np.repeat(np.cumsum(count) - count, count) + start[r.block][entry]
     return r.call[entry], site[hit], np.minimum(r.bytes[entry], size[hit])
+
+
+def join_dense(r: Reads, there: Entries, sites: int) -> Entries:
+    """Return the same summed up by call and site, without an entry for each block in between."""
+    block, site, size = there
+    wanted = np.zeros((r.calls, r.blocks))
+    wanted[r.call, r.block] = r.bytes
+    total = np.zeros((r.calls, sites))
+    for most in np.unique(size):  # few: near-equal blocks, whole or as some reader cuts them
+        present = np.zeros((r.blocks, sites))
+        present[block[size == most], site[size == most]] = 1.0
+        total += np.minimum(wanted, most) @ present
+    call, where = np.nonzero(total)
+    return call, where, total[call, where]
 
 
 def largest(entries: Entries, blocks: int) -> np.ndarray:
