@@ -48,3 +48,11 @@ def test_speed_of_a_dtype_that_nobody_measured_is_that_of_maps():
 def test_figures_that_cannot_be_are_refused(changes, message):
     with pytest.raises(PlanError, match=message):
         replace(laptop(), **changes).check()
+
+
+def test_sites_of_several_cores_do_as_much_as_their_cores():
+    one, two = cluster(2, 4), cluster(2, 2, cores=2)
+    assert two.flops["f32"] * two.sites == one.flops["f32"] * one.sites
+    assert two.memory * two.sites == one.memory * one.sites
+    assert two.memory_bandwidth == 2 * one.memory_bandwidth
+    assert (two.far, two.near.bandwidth) == (one.far, 2 * one.near.bandwidth)

@@ -16,8 +16,8 @@ output Z
 """
 
 
-def inputs(size: int, *, skewed: bool = False, seed: int = 0) -> dict[str, np.ndarray]:
-    """Return float32 matrices A … E, standard normal.
+def shapes(size: int, *, skewed: bool = False) -> dict[str, tuple[int, int]]:
+    """Return the shapes of A … E.
 
     Parameters
     ----------
@@ -25,9 +25,15 @@ def inputs(size: int, *, skewed: bool = False, seed: int = 0) -> dict[str, np.nd
         S.  Uniform: all S×S.  Skewed: A S×S/10, B S/10×S, C S×S/10, D S/10×10·S, E 10·S×S.
     """
     thin, wide = (size // 10, 10 * size) if skewed else (size, size)
-    shapes = {"A": (size, thin), "B": (thin, size), "C": (size, thin), "D": (thin, wide), "E": (wide, size)}
+    return {"A": (size, thin), "B": (thin, size), "C": (size, thin), "D": (thin, wide), "E": (wide, size)}
+
+
+def inputs(size: int, *, skewed: bool = False, seed: int = 0) -> dict[str, np.ndarray]:
+    """Return float32 matrices A … E of `shapes`, standard normal."""
     rng = np.random.default_rng(seed)
-    return {name: rng.standard_normal(shape, np.float32) for name, shape in shapes.items()}
+    return {
+        name: rng.standard_normal(shape, np.float32) for name, shape in shapes(size, skewed=skewed).items()
+    }
 
 
 def reference(A: np.ndarray, B: np.ndarray, C: np.ndarray, D: np.ndarray, E: np.ndarray) -> np.ndarray:

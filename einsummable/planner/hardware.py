@@ -124,7 +124,9 @@ def host(sites: int) -> Hardware:
     return Hardware("host", (0,) * sites, _CORE, 1e9, 8e9, 4e9, _SHARED_MEMORY, _SHARED_MEMORY)
 
 
-def cluster(hosts: int = 32, sites_per_host: int = 64) -> Hardware:
-    """Return servers joined by 100 Gbit/s each, with 4 GB a site."""
+def cluster(hosts: int = 32, sites_per_host: int = 64, *, cores: int = 1) -> Hardware:
+    """Return servers joined by 100 Gbit/s each, whose sites have `cores` cores and 4 GB for each of them."""
     of = tuple(h for h in range(hosts) for _ in range(sites_per_host))
-    return Hardware("cluster", of, _CORE, 1e9, 8e9, 4e9, _SHARED_MEMORY, Link(1.25e10, 2e-5))
+    near = Link(cores * _SHARED_MEMORY.bandwidth, _SHARED_MEMORY.latency)
+    flops = {name: cores * rate for name, rate in _CORE.items()}
+    return Hardware("cluster", of, flops, cores * 1e9, cores * 8e9, cores * 4e9, near, Link(1.25e10, 2e-5))
