@@ -1,5 +1,7 @@
 """Training: optimisers held to numpy, weights that stay on their engines, checkpoints that survive a kill."""
 
+import os
+import signal
 import subprocess
 import sys
 from itertools import count, islice, pairwise
@@ -11,7 +13,14 @@ import pytest
 from safetensors.numpy import load_file
 
 from einsummable import optimizers, tensorfile
-from einsummable.errors import DtypeError, EinsummableError, ParseError, PlanError, UnknownNameError
+from einsummable.errors import (
+    DtypeError,
+    EinsummableError,
+    EngineError,
+    ParseError,
+    PlanError,
+    UnknownNameError,
+)
 from einsummable.runtime.cluster import Cluster
 from einsummable.training import Trainer
 
@@ -317,6 +326,25 @@ def test_it_goes_on_on_a_cluster_as_if_it_had_not_stopped(cluster, tmp_path):
     assert again.fit(batches(2)) == whole.fit(batches(2))
     here = Trainer.load(path, sites=1)
     np.testing.assert_allclose(here.fit(small), whole.losses[3:5], rtol=1e-9)
+
+
+@pytest.mark.cluster
+def test_a_checkpoint_brings_back_what_an_engine_took_along(tmp_path):
+    path, all_batches = tmp_path / "it.safetensors", batches(6)
+    with Cluster(n=2, threads=1) as ours:
+        whole = Trainer(TEXT, weights(), lr=0.05, cluster=ours)
+        whole.fit(all_batches)
+        trainer = Trainer(TEXT, weights(), lr=0.05, cluster=ours)
+        trainer.fit(all_batches[:3], save=path)
+        os.kill(ours.info()[1].pid, signal.SIGKILL)
+        with pytest.raises(EngineError, match="died|any more"):
+            trainer.fit(all_batches[3:])
+        assert trainer.steps == 3
+        with pytest.raises(EngineError, match="died|any more"):
+            trainer.weights()
+        again = Trainer.load(path, cluster=ours)
+        again.fit(all_batches[3:])
+        assert again.losses == whole.losses
 
 
 @pytest.mark.cluster
