@@ -337,10 +337,10 @@ def test_a_checkpoint_brings_back_what_an_engine_took_along(tmp_path):
         trainer = Trainer(TEXT, weights(), lr=0.05, cluster=ours)
         trainer.fit(all_batches[:3], save=path)
         os.kill(ours.info()[1].pid, signal.SIGKILL)
-        with pytest.raises(EngineError, match="died|any more"):
+        with pytest.raises(EngineError, match=r"died|any more"):
             trainer.fit(all_batches[3:])
         assert trainer.steps == 3
-        with pytest.raises(EngineError, match="died|any more"):
+        with pytest.raises(EngineError, match=r"died|any more"):
             trainer.weights()
         again = Trainer.load(path, cluster=ours)
         again.fit(all_batches[3:])
