@@ -5,7 +5,7 @@ import pytest
 
 import einsummable as ein
 from einsummable.errors import ShapeError
-from einsummable.models.llama import LLAMA_7B, Config, inputs, shapes, text
+from einsummable.models.llama import LLAMA_7B, MODELS, Config, inputs, shapes, text
 
 SMALL = Config(layers=2, dim=16, heads=4, kv_heads=2, hidden=24, seq=6, vocab=11, batch=2)
 
@@ -78,6 +78,21 @@ def test_layers_that_are_equal_are_cut_alike():
     cuts = {graph.name_of(i): str(cut) for i, cut in enumerate(plan.partitions)}
     for name in "AQKVSPOFH":
         assert cuts[f"{name}1"] == cuts[f"{name}2"]
+
+
+def test_two_sites_move_no_more_than_the_split_of_megatron():
+    config = Config(layers=2)
+    net = ein.compile(text(config), sites=2)
+    # It sums the activations on both sites twice a layer; on two sites a sum moves them once each way.
+    assert net.tasks.bytes_moved <= config.layers * 2 * 2 * 4 * config.seq * config.dim
+
+
+def test_a_model_of_every_size_has_the_weights_of_its_name():
+    billions = {"llama-7b": 6.7, "llama-13b": 13.0, "llama-30b": 32.5, "llama-65b": 65.3, "llama-3-8b": 8.0}
+    for name, config in MODELS.items():
+        weights = sum(np.prod([n for _, n in labels], dtype=float) for labels in shapes(config).values())
+        weights += config.vocab * config.dim - config.batch * config.seq * config.dim
+        assert round(weights / 1e9, 1) == billions[name]
 
 
 @pytest.mark.parametrize(
