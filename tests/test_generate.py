@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import llama_models
 import numpy as np
 import pytest
 
@@ -77,3 +78,19 @@ def test_what_is_wrong_goes_to_standard_error(capsys, options, message):
     out, err = capsys.readouterr()
     assert out == ""
     assert message in err
+
+
+def test_a_folder_of_transformers_has_its_tokenizer(tmp_path, capsys):
+    tokenizers = pytest.importorskip("tokenizers", reason="the package tokenizers is not installed")
+    llama_models.write(tmp_path, dtype=llama_models.BF16)
+    letters = {c: i for i, c in enumerate("▁abcdefghijklmnopqrstuvwxyz", 2)}
+    made = tokenizers.Tokenizer(tokenizers.models.BPE({"<s>": 0, "</s>": 1, **letters}, []))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    made.decoder = tokenizers.decoders.Metaspace()
+    made.add_special_tokens(["<s>", "</s>"])
+    made.save(str(tmp_path / "tokenizer.json"))
+    assert cli.main(["generate", str(tmp_path), "--prompt", "hello you", "--steps", "5", "--sites", "2"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("hello you")
+    assert len(out) == len("hello you") + 5
+    assert err == ""
