@@ -30,6 +30,7 @@ from einsummable.runtime.wire import DRIVER
 
 _LOOK_SECONDS = 0.5  # how often a driver that waits looks at the heartbeats
 _STOPPED_SECONDS = 5.0
+_PROCESS_SECONDS = 0.25  # how often it looks at their processes
 _DIAL_SECONDS = 5.0
 _MEET_SECONDS = 30.0
 
@@ -154,6 +155,7 @@ class Engines:
         places = self.call(dict.fromkeys(self._ids, ("where",)))
         self._here = {site: place == machine() for site, place in places.items()}
         self._stopped_since: dict[int, float] = {}
+        self._looked = 0.0
         # Engines elsewhere must get in.
         self._bind = "127.0.0.1" if all(self._here.values()) else "0.0.0.0"  # noqa: S104
         self.mesh = Mesh(DRIVER, self._key, self._on_frame, self._on_lost, bind=self._bind)
@@ -222,12 +224,16 @@ class Engines:
     def look(self) -> None:
         """Give up the engines that the ipyparallel controller has given up, or that somebody has stopped."""
         alive = set(self.client.ids)
+        # Looking at processes takes longer than a small run.
+        often = time.monotonic() - self._looked < _PROCESS_SECONDS
+        if not often:
+            self._looked = time.monotonic()
         for site, engine in self._ids.items():
             if site in self.lost:
                 continue
             if engine not in alive:
                 self.mesh.drop(site, "hangs: its heartbeat stopped")
-            elif self._stopped_for(site) > _STOPPED_SECONDS:
+            elif not often and self._stopped_for(site) > _STOPPED_SECONDS:
                 self.mesh.drop(site, "hangs: its process is stopped")
 
     def _stopped_for(self, site: int) -> float:

@@ -149,7 +149,7 @@ class Link:
             self._clean_up(self._reason or reason)
 
     def _read_frames(self) -> None:
-        sock, on_frame, peer = self._sock, self._mesh.on_frame, self.peer
+        sock = self._sock
         warm = bytearray(_BATCH)
         view = memoryview(warm)
         start = end = 0
@@ -173,7 +173,7 @@ class Link:
                     continue
                 if kind & _POOLED:
                     payload = self._lent(payload, nbytes)
-                on_frame(peer, kind & ~_POOLED, run, tag, payload)
+                self._mesh.on_frame(self.peer, kind & ~_POOLED, run, tag, payload)
                 del payload
             view[: end - start] = view[start:end]
             start, end = 0, end - start

@@ -11,16 +11,21 @@ import weakref
 from functools import lru_cache
 from itertools import product
 from math import prod
+from types import EllipsisType
+from typing import TypeAlias
 
 import numpy as np
 
 from einsummable import dtypes
-from einsummable.errors import EngineError
+from einsummable.errors import EngineError, ShapeError
 from einsummable.graph import Box, box_shape
 from einsummable.planner.partition import cut
 from einsummable.planner.plan import Layout
 from einsummable.runtime import wire
 from einsummable.runtime.engines import Engines
+
+#: What selects along one dimension.
+Index: TypeAlias = "int | slice | EllipsisType"
 
 
 class DistributedTensor:
@@ -74,26 +79,39 @@ class DistributedTensor:
                 exchange.send(site, wire.STORE, number, array[_index(box)])
             exchange.gather(self.layout.sites)
 
-    def fetch(self) -> np.ndarray:
-        """Return the whole tensor as an array of this process.
+    def fetch(self, part: Index | tuple[Index, ...] = ...) -> np.ndarray:
+        """Return the tensor, or a part of it, as an array of this process; only blocks with that part move.
+
+        Parameters
+        ----------
+        part
+            As an array is indexed: whole numbers, slices, an ellipsis.  ``tensor[part]`` is the same.
 
         Raises
         ------
+        ShapeError
+            There is no such part.
         EngineError
             An engine that had a block is gone, or the tensor was freed.
         """
-        blocks = self.blocks
+        bounds, rest = _bounds(part, self.shape)
+        pieces = [(site, box, n) for site, box, n in self.blocks if _overlap(box, bounds) is not None]
         with self._engines.exchange() as exchange:
-            for site, _, number in blocks:
+            for site, _, number in pieces:
                 exchange.send(site, wire.FETCH, number)
-            found = {answer.tag: answer.payload for answer in exchange.gather(self.layout.sites)}
-        only = found[blocks[0][2]]
-        if len(blocks) == 1 and only.flags.writeable:  # else it is lent by the engine
-            return only.view(self.dtype).reshape(self.shape)
-        whole = np.empty(self.shape, self.dtype)
-        for _, box, number in blocks:
-            whole[_index(box)] = found[number].view(self.dtype).reshape(box_shape(box))
-        return whole
+            found = {answer.tag: answer.payload for answer in exchange.gather(site for site, *_ in pieces)}
+        if len(pieces) == 1 and pieces[0][1] == bounds:
+            only = found[pieces[0][2]]
+            if only.flags.writeable:  # else it is lent by the engine
+                return only.view(self.dtype).reshape(self.shape)[rest]
+        whole = np.empty(box_shape(bounds), self.dtype)
+        for _, box, number in pieces:
+            block = found[number].view(self.dtype).reshape(box_shape(box))
+            common = _overlap(box, bounds)
+            whole[_index(_within(common, bounds))] = block[_index(_within(common, box))]
+        return whole[rest]
+
+    __getitem__ = fetch
 
     def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
         """Return the fetched tensor: what ``numpy.asarray`` calls."""
@@ -137,6 +155,37 @@ def layout_of(shape: tuple[int, ...], boxes: list[Box], sites: list[int]) -> Lay
 @lru_cache(maxsize=1024)  # a loop of small programs asks for the same boxes again and again
 def _cut(shape: tuple[int, ...], parts: tuple[int, ...]) -> tuple[Box, ...]:
     return tuple(product(*(cut(n, k) for n, k in zip(shape, parts, strict=True))))
+
+
+def _bounds(part: Index | tuple[Index, ...], shape: tuple[int, ...]) -> tuple[Box, tuple[Index, ...]]:
+    """Return the smallest box with all of `part`, and what to take of that."""
+    key = list(part) if isinstance(part, tuple) else [part]
+    if sum(k is ... for k in key) > 1 or len(key) - (... in key) > len(shape):
+        raise ShapeError(f"a tensor of {len(shape)} dimensions has no part {part!r}")
+    at = key.index(...) if ... in key else len(key)
+    key[at : at + 1] = [slice(None)] * (len(shape) - len(key) + (... in key))
+    box, rest = [], []
+    for k, n in zip(key, shape, strict=True):
+        if isinstance(k, slice):
+            steps = range(*k.indices(n))
+            box.append((min(steps[0], steps[-1]), max(steps[0], steps[-1]) + 1) if steps else (0, 0))
+            rest.append(slice(None, None, steps.step))
+        elif isinstance(k, int | np.integer) and -n <= k < n:
+            box.append((int(k) % n, int(k) % n + 1))
+            rest.append(0)
+        else:
+            raise ShapeError(f"a dimension of extent {n} has no part {k!r}")
+    return tuple(box), (*rest, ...)
+
+
+def _overlap(a: Box, b: Box) -> Box | None:
+    """Return what two boxes share, None if that is nothing."""
+    common = tuple((max(s, t), min(e, f)) for (s, e), (t, f) in zip(a, b, strict=True))
+    return common if all(start < stop for start, stop in common) else None
+
+
+def _within(box: Box, outer: Box) -> Box:
+    return tuple((start - first, stop - first) for (start, stop), (first, _) in zip(box, outer, strict=True))
 
 
 def _index(box: Box) -> tuple[slice, ...]:
