@@ -11,6 +11,7 @@ from einsummable.evaluate import evaluate
 from einsummable.planner.eindecomp import plan as eindecomp
 from einsummable.planner.placement import place
 from einsummable.taskgraph import tasks
+from einsummable.taskgraph.check import check as check_tasks
 from einsummable.taskgraph.lower import lower
 
 #: Small, primes, beyond most extents, and what is no product of small primes.
@@ -24,7 +25,7 @@ def run_both(graph, p):
     placement = place(plan, p)
     placement.check(plan)
     program = lower(plan, placement)
-    tasks.check(program)
+    check_tasks(program)
     arrays, params = data_for(graph, p)
     return tasks.evaluate(program, arrays, params), evaluate(graph, arrays, params)
 

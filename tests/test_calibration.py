@@ -13,6 +13,7 @@ from einsummable.errors import PlanError
 from einsummable.planner.hardware import cluster, laptop
 from einsummable.runtime.local import LocalExecutor
 from einsummable.taskgraph import tasks
+from einsummable.taskgraph.check import check as check_tasks
 
 
 @settings(deadline=None, max_examples=30)
@@ -28,7 +29,7 @@ def test_speed_and_half_speed_are_found_again(flops, half):
 @pytest.mark.parametrize("sites", [1, 3])
 def test_the_programs_that_are_run_are_well_formed(sites):
     program = calibration._repeated(calibration._map(8, "neg"), sites, 4)
-    tasks.check(program)
+    check_tasks(program)
     assert sum(isinstance(t, tasks.Apply) for t in program.tasks) == 4 * sites
 
 

@@ -19,6 +19,7 @@ from einsummable.runtime.engine import SiteStoppedError, Stop, TaskFailedError, 
 from einsummable.runtime.executor import blame, gather
 from einsummable.runtime.part import split, take
 from einsummable.scalar import ScalarBuilder
+from einsummable.taskgraph.check import check
 from einsummable.taskgraph.lower import lower
 from einsummable.taskgraph.tasks import (
     Aggregate,
@@ -28,7 +29,6 @@ from einsummable.taskgraph.tasks import (
     Read,
     Slice,
     TaskGraph,
-    check,
     evaluate,
 )
 

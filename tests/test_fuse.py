@@ -14,9 +14,10 @@ from einsummable import codec
 from einsummable.errors import TaskError
 from einsummable.kernels import chain, masks, sharing
 from einsummable.runtime.local import LocalExecutor
+from einsummable.taskgraph.check import check
 from einsummable.taskgraph.fuse import fuse
 from einsummable.taskgraph.lower import lower
-from einsummable.taskgraph.tasks import Apply, Fused, Step, TaskGraph, check, evaluate
+from einsummable.taskgraph.tasks import Apply, Fused, Step, TaskGraph, evaluate
 
 ATTENTION = """
 S[b,h,q,k] = where(k <= q, sum[d] Q[b,q,h,d] * K[b,k,h,d] / sqrt(extent(d)), -inf)

@@ -12,6 +12,7 @@ from einsummable.evaluate import evaluate
 from einsummable.pipeline import Compiled
 from einsummable.planner.hardware import host
 from einsummable.taskgraph import tasks
+from einsummable.taskgraph.check import check as check_tasks
 
 MLP = "H[b,h] = relu(sum[d] X[b,d] * W[d,h])\nY[b,o] = H[b,h] * V[h,o]"
 SHAPES = {"X": (8, 5), "W": (5, 7), "V": (7, 3)}
@@ -37,7 +38,7 @@ def test_task_graphs_and_the_local_executor_agree_with_the_graph(graph, sites):
         net = Compiled(graph, values | params, sites=sites or p, p=p)
         net.plan.check()
         net.placement.check(net.plan)
-        tasks.check(net.tasks)
+        check_tasks(net.tasks)
         assert_same(tasks.evaluate(net.tasks, values, params), expected)
         assert_same(net.run(), expected)
 

@@ -12,6 +12,8 @@ from einsummable.codec import from_json, to_json
 from einsummable.dtypes import F32
 from einsummable.errors import TaskError
 from einsummable.taskgraph import tasks
+from einsummable.taskgraph.check import check
+from einsummable.taskgraph.covers import covers_once
 from einsummable.taskgraph.tasks import (
     Aggregate,
     Apply,
@@ -21,8 +23,6 @@ from einsummable.taskgraph.tasks import (
     Read,
     Slice,
     TaskGraph,
-    check,
-    covers_once,
 )
 
 

@@ -22,7 +22,7 @@ from math import inf
 from einsummable.errors import PlanError
 from einsummable.graph import Box, EinGraph, Input, Node, box_shape, whole
 from einsummable.planner.plan import Layout, Placement, Plan, out_edges
-from einsummable.taskgraph import tasks
+from einsummable.taskgraph.check import check
 from einsummable.taskgraph.regions import Grid, Piece, disjoint, intersect, volume, within
 from einsummable.taskgraph.routes import broadcast, reduction
 from einsummable.taskgraph.tasks import Aggregate, Apply, Assemble, Move, Output, Read, Slice, Task, TaskGraph
@@ -66,7 +66,7 @@ def lower(
         tensors = [_tensor(plan, placement, layouts or {}, i) for i in range(len(plan.graph.nodes))]
         _demand(plan.graph, tensors)
         taskgraph = _Emitter(plan.graph, placement.sites, tensors, hosts, tree_bytes).emit()
-        tasks.check(taskgraph)
+        check(taskgraph)
     return taskgraph
 
 

@@ -1,6 +1,6 @@
 """Our plans against those of a published planner: bytes that move, balance of the work, simulated makespan.
 
-einsummable bench plans [--files matmul chain …] [--sites-per-host 1] [--seconds]
+einsummable bench plans [--files matmul chain …] [--sites-per-host 1]
 
 For every answer of the reference with a placement: where it shares the work about evenly (its busiest site
 has at most 1.2 times the mean), we must move no more bytes; where it does not, our simulated run must take no
@@ -109,7 +109,7 @@ HEAD = (
 )
 
 
-def rows(case: Case, hardware: dict[int, Hardware], by: str = "bytes") -> Iterator[Row]:
+def rows(case: Case, hardware: dict[int, Hardware]) -> Iterator[Row]:
     """Yield a row for each distinct answer for `case`, on the machine for its number of sites."""
     ours: dict[int, Ours] = {}
     distinct: dict[tuple, list[Answer]] = {}
@@ -117,7 +117,7 @@ def rows(case: Case, hardware: dict[int, Hardware], by: str = "bytes") -> Iterat
         distinct.setdefault((answer.n, answer.parts, answer.locations, answer.work), []).append(answer)
     for (n, *_), answers in sorted(distinct.items(), key=lambda item: item[0][0]):
         if n not in ours:
-            ours[n] = plan(case.graph, hardware[n], by)
+            ours[n] = plan(case.graph, hardware[n])
         first = answers[0]
         spaces = ", ".join(dict.fromkeys(answer.space for answer in answers)) + f" (×{len(answers)})"
         makespan = _makespan(case, first, hardware[n])
@@ -125,10 +125,10 @@ def rows(case: Case, hardware: dict[int, Hardware], by: str = "bytes") -> Iterat
         yield Row(case.name, n, spaces, ours[n], first.nbytes, first.balance, makespan, given)
 
 
-def plan(graph: EinGraph, hardware: Hardware, by: str = "bytes") -> Ours:
+def plan(graph: EinGraph, hardware: Hardware) -> Ours:
     """Return our choice; planning is the time of everything but the simulation of the reference."""
     start = time.perf_counter()
-    choice = choose(graph, hardware.sites, hardware=hardware, by=by)
+    choice = choose(graph, hardware.sites, hardware=hardware)
     return Ours(choice, time.perf_counter() - start, bounds.moved(graph, hardware.sites))
 
 
@@ -167,7 +167,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--files", nargs="+", default=list(golden_graphs.FILES), choices=golden_graphs.FILES)
     parser.add_argument("--sites-per-host", type=int, default=1, help="a power of two")
-    parser.add_argument("--seconds", action="store_true", help="let time decide instead of bytes")
     args = parser.parse_args()
     if not golden_graphs.FOLDER.is_dir():
         print(f"the reference's answers are not there: {golden_graphs.FOLDER} (or set EINSUMMABLE_SHARED)")
@@ -176,7 +175,7 @@ def main() -> int:
     missed, judged, open_, answers = [], 0, 0, 0
     for case in golden_graphs.cases(tuple(args.files)):
         hardware = {a.n: machine(a.n, args.sites_per_host) for a in case.answers}
-        for row in rows(case, hardware, "seconds" if args.seconds else "bytes"):
+        for row in rows(case, hardware):
             print(row, flush=True)
             missed += row.misses()
             judged += row.verdict() != "open"
