@@ -20,7 +20,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from einsummable import dtypes, scalar
+from einsummable import dtypes, functions, scalar
 from einsummable.dtypes import ScalarType
 from einsummable.errors import DtypeError, EinsummableError, ShapeError, UnknownNameError
 from einsummable.graph import (
@@ -126,7 +126,7 @@ class GraphBuilder:
         args = tuple(self._nodes[i].dtype for i, _ in operands)
         dtype = scalar.result_dtype(join, args, tuple(self._params.items()))
         if aggregate is not None:
-            dtype = scalar.aggregate_dtype(aggregate, dtype)
+            dtype = functions.aggregate_dtype(aggregate, dtype)
         ids, labels = tuple(i for i, _ in operands), tuple(tuple(ls) for _, ls in operands)
         return self._add(Einsummable(ids, labels, tuple(out), space, join, aggregate, dtype, origin))
 
@@ -306,7 +306,7 @@ def _check_node(graph: EinGraph, node: Node) -> None:
                 raise ShapeError("it has labels to aggregate and no aggregate, or an aggregate and no label")
             dtype = scalar.result_dtype(node.join, tuple(s.dtype for s in sources), graph.param_types)
             if node.dtype != (
-                dtype if node.aggregate is None else scalar.aggregate_dtype(node.aggregate, dtype)
+                dtype if node.aggregate is None else functions.aggregate_dtype(node.aggregate, dtype)
             ):
                 raise ShapeError(f"its dtype is {node.dtype}, its join makes {dtype}")
         case Reshape() | Select():

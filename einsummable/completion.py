@@ -12,9 +12,10 @@ import re
 from collections.abc import Iterable, Mapping
 
 from einsummable.dtypes import UNNAMED
+from einsummable.functions import FUNCTIONS
 from einsummable.language.prelude import macro_names
 from einsummable.language.syntax import AGGREGATES, CONSTANTS, KEYWORDS
-from einsummable.scalar import FUNCTIONS, INFIX
+from einsummable.scalar import INFIX
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _DEFINED = re.compile(

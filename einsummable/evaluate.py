@@ -13,6 +13,7 @@ import numpy as np
 
 from einsummable import dtypes, scalar
 from einsummable.errors import DtypeError, EinsummableError, ShapeError, UnknownNameError
+from einsummable.functions import AGGREGATES
 from einsummable.graph import (
     Box,
     Concat,
@@ -28,7 +29,6 @@ from einsummable.graph import (
     box_shape,
     whole,
 )
-from einsummable.scalar import AGGREGATES
 
 
 def read_params(graph: EinGraph, values: Mapping[str, object]) -> dict[str, np.generic]:

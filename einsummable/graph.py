@@ -156,7 +156,7 @@ class Einsummable(_Aggregating):
     out, space
         Labels of the output; all labels with their extents, the output's first.
     join, aggregate
-        The scalar expression, and a row of `scalar.AGGREGATES` (None where no label is aggregated).
+        The scalar expression, and a row of `functions.AGGREGATES` (None where no label is aggregated).
     dtype
         Of the output.
     """

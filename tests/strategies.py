@@ -15,10 +15,11 @@ from einsummable import dtypes
 from einsummable.builder import GraphBuilder
 from einsummable.dtypes import BF16, BOOL, C64, C128, F16, F32, F64, I32, I64, ScalarType, kind
 from einsummable.errors import DtypeError
+from einsummable.functions import FUNCTIONS, aggregate_dtype
 from einsummable.graph import Input, Position, Select
 from einsummable.planner.partition import Partition
 from einsummable.planner.plan import Layout, Placement, Plan, out_parts
-from einsummable.scalar import FUNCTIONS, ScalarBuilder, aggregate_dtype
+from einsummable.scalar import ScalarBuilder
 
 MAX_SPACE = 1500  # elements of an iteration space
 COMMON = [F32, F64, C128, I64, BOOL]

@@ -16,12 +16,13 @@ from einsummable.builder import GraphBuilder, check
 from einsummable.dtypes import BF16, BOOL, C128, F16, F32, F64, I64, ScalarType, kind
 from einsummable.errors import DtypeError, ShapeError, UnknownNameError
 from einsummable.evaluate import evaluate
+from einsummable.functions import FUNCTIONS
 from einsummable.graph import Einsummable, Position
 from einsummable.language.elaborate import InputSpec, elaborate
 from einsummable.language.parser import parse
 from einsummable.models import llama
 from einsummable.pipeline import Compiled
-from einsummable.scalar import FUNCTIONS, ScalarBuilder
+from einsummable.scalar import ScalarBuilder
 
 EXTENT = {"a": 2, "b": 3, "c": 4, "d": 5, "e": 1}
 

@@ -13,6 +13,7 @@ from einsummable.builder import GraphBuilder
 from einsummable.dtypes import BF16, BOOL, C128, F16, F32, F64, I32, I64, ScalarType
 from einsummable.errors import DtypeError, ShapeError
 from einsummable.evaluate import evaluate, evaluate_node, read_params
+from einsummable.functions import FUNCTIONS
 from einsummable.graph import (
     Einsummable,
     Input,
@@ -22,7 +23,7 @@ from einsummable.graph import (
 )
 from einsummable.kernels import blocks, contraction, fused, tiling
 from einsummable.kernels.blocks import Call, prepare
-from einsummable.scalar import FUNCTIONS, ScalarBuilder
+from einsummable.scalar import ScalarBuilder
 
 
 def strided(x, how):

@@ -16,6 +16,7 @@ LAYERS = [
     {"dtypes"},
     {"optimizers", "tensorfile"},
     {"codec"},
+    {"functions"},
     {"scalar"},
     {"graph"},
     {"evaluate"},

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from einsummable import dtypes, scalar
+from einsummable import dtypes, functions, scalar
 from einsummable.dtypes import BF16, BOOL, C64, C128, F16, F32, F64, I32, I64, NAMED, ScalarType, kind
 from einsummable.errors import DtypeError
-from einsummable.scalar import AGGREGATES, FUNCTIONS, Arg, Call, ScalarBuilder, ScalarExpr
+from einsummable.functions import AGGREGATES, FUNCTIONS
+from einsummable.scalar import Arg, Call, ScalarBuilder, ScalarExpr
 
 #: What each function means for Python's bool, int, float and complex: written without numpy.
 MEANING = {
@@ -166,19 +167,19 @@ def test_identities_change_nothing(aggregate, name):
     dtype, row = NAMED[name], AGGREGATES[aggregate]
     if row.ordered and kind(dtype) == "c":
         with pytest.raises(DtypeError, match=f"{aggregate} of complex numbers has no meaning"):
-            scalar.aggregate_dtype(aggregate, dtype)
+            functions.aggregate_dtype(aggregate, dtype)
         return
-    result = scalar.aggregate_dtype(aggregate, dtype)
+    result = functions.aggregate_dtype(aggregate, dtype)
     values = np.array(IDENTITY_SAMPLES[kind(dtype)], dtype).astype(result)
     identity = np.array(row.identity(result)).astype(result)
     np.testing.assert_array_equal(row.ufunc(values, identity).astype(result), values)
 
 
 def test_dtypes_of_aggregates():
-    assert scalar.aggregate_dtype("sum", BOOL) == scalar.aggregate_dtype("prod", BOOL) == I64
-    assert scalar.aggregate_dtype("any", F32) == scalar.aggregate_dtype("all", C64) == BOOL
-    assert scalar.aggregate_dtype("max", BOOL) == BOOL
-    assert scalar.aggregate_dtype("sum", F16) == F16
+    assert functions.aggregate_dtype("sum", BOOL) == functions.aggregate_dtype("prod", BOOL) == I64
+    assert functions.aggregate_dtype("any", F32) == functions.aggregate_dtype("all", C64) == BOOL
+    assert functions.aggregate_dtype("max", BOOL) == BOOL
+    assert functions.aggregate_dtype("sum", F16) == F16
 
 
 # -------------------------------------------------------------------- builder and printer

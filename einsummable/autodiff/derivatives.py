@@ -1,4 +1,4 @@
-"""Derivatives of scalar functions: a rule for each argument of each row of `scalar.FUNCTIONS`.
+"""Derivatives of scalar functions: a rule for each argument of each row of `functions.FUNCTIONS`.
 
 Contract: a rule takes the cotangent of a call, its arguments and its result, and answers the cotangent of
 one argument.  Cotangents of complex numbers are ``dL/dRe + i*dL/dIm`` of a real L, as in PyTorch (and the

@@ -29,8 +29,9 @@ from einsummable.autodiff.formula import (
 )
 from einsummable.builder import GraphBuilder
 from einsummable.contract import Contraction, append, contraction_path
+from einsummable.functions import FUNCTIONS
 from einsummable.graph import Concat, Einsummable, Gather, Node, Origin, Position, Reshape, Select
-from einsummable.scalar import FUNCTIONS, Call, infer
+from einsummable.scalar import Call, infer
 
 #: Operations of a formula beyond which it becomes a node.
 LONGEST = 64

@@ -22,6 +22,7 @@ import numpy as np
 from einsummable import dtypes
 from einsummable.dtypes import ScalarType
 from einsummable.errors import EinsummableError, ShapeError
+from einsummable.functions import AGGREGATES
 from einsummable.graph import (
     Concat,
     EinGraph,
@@ -39,7 +40,6 @@ from einsummable.kernels.compiled import compiled
 from einsummable.kernels.contraction import contraction
 from einsummable.kernels.fused import fused
 from einsummable.kernels.gather import Lookup
-from einsummable.scalar import AGGREGATES
 
 
 class Kernel(Protocol):

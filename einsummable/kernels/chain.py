@@ -18,13 +18,13 @@ from typing import TypeAlias
 
 import numpy as np
 
+from einsummable.functions import AGGREGATES
 from einsummable.graph import Einsummable
 from einsummable.kernels import masks, sharing
 from einsummable.kernels.blocks import Call, Kernel, prepare
 from einsummable.kernels.compiled import Compiled
 from einsummable.kernels.contraction import Contraction
 from einsummable.kernels.shadow import shadow
-from einsummable.scalar import AGGREGATES
 
 _Range: TypeAlias = tuple[int, int]
 #: The range of each thread that is cut.

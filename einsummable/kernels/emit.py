@@ -15,11 +15,12 @@ import numpy as np
 from llvmlite import ir
 
 from einsummable.dtypes import BOOL, F32, F64
+from einsummable.functions import AGGREGATES
 from einsummable.kernels.lanes import Lanes, element, memory
 from einsummable.kernels.machine import ENTRY
 from einsummable.kernels.nest import Nest
 from einsummable.kernels.tiling import Labels
-from einsummable.scalar import AGGREGATES, Arg, Call, Const, Label, Param
+from einsummable.scalar import Arg, Call, Const, Label, Param
 
 
 def text(nest: Nest) -> str:

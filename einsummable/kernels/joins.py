@@ -16,7 +16,8 @@ import numpy as np
 
 from einsummable import dtypes, scalar
 from einsummable.dtypes import ScalarType, kind
-from einsummable.scalar import FUNCTIONS, Arg, Call, Const, Label, Param, ScalarExpr, Typed
+from einsummable.functions import FUNCTIONS
+from einsummable.scalar import Arg, Call, Const, Label, Param, ScalarExpr, Typed
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from einsummable.builder import GraphBuilder, Operand
 from einsummable.contract import Path, contraction_path
 from einsummable.dtypes import ScalarType
 from einsummable.errors import EinsummableError
+from einsummable.functions import FUNCTIONS
 from einsummable.graph import Origin
 from einsummable.language.elements import element
 from einsummable.language.products import Product, Scaled, apply_scale, build, flatten, size
@@ -34,7 +35,7 @@ from einsummable.language.terms import (
     Terms,
     parts_of,
 )
-from einsummable.scalar import FUNCTIONS, Const, ScalarBuilder
+from einsummable.scalar import Const, ScalarBuilder
 
 
 @dataclass(frozen=True, slots=True)

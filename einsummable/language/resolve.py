@@ -24,13 +24,14 @@ from einsummable.errors import (
     UnknownNameError,
     nearest,
 )
+from einsummable.functions import FUNCTIONS
 from einsummable.language import syntax
 from einsummable.language.extents import Total
 from einsummable.language.indices import Reader, Scope, World
 from einsummable.language.products import Scaled, apply_scale, build, split_scale
 from einsummable.language.syntax import CONSTANTS, Expr, MacroDef
 from einsummable.language.terms import Apply, Place
-from einsummable.scalar import FUNCTIONS, INFIX
+from einsummable.scalar import INFIX
 
 _CONSTANTS = {"inf": math.inf, "nan": math.nan, "pi": math.pi}
 _COMPARISONS = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}

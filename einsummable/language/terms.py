@@ -15,7 +15,8 @@ import numpy as np
 from einsummable import dtypes
 from einsummable.dtypes import ScalarType
 from einsummable.errors import DtypeError, Span
-from einsummable.scalar import FUNCTIONS, INFIX, aggregate_dtype
+from einsummable.functions import FUNCTIONS, aggregate_dtype
+from einsummable.scalar import INFIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """A row of `scalar.FUNCTIONS` of other terms."""
+    """A row of `functions.FUNCTIONS` of other terms."""
 
     fn: str
     args: tuple[int, ...]

@@ -18,10 +18,11 @@ import numpy as np
 
 from einsummable import dtypes
 from einsummable.errors import DtypeError, PlanError
+from einsummable.functions import aggregate_dtype
 from einsummable.graph import EinGraph
 from einsummable.lazy.expression import Expression, Labels, Loop, Regroup, Source, build, strong
 from einsummable.lazy.indexing import index
-from einsummable.scalar import COPY, ScalarBuilder, ScalarExpr, aggregate_dtype, result_dtype
+from einsummable.scalar import COPY, ScalarBuilder, ScalarExpr, result_dtype
 
 #: ``ufunc.__name__`` → (ufunc, method, inputs, keywords) → Tensor; filled by `ufuncs`.
 UFUNCS: dict[str, Callable[..., Tensor]] = {}

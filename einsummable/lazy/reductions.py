@@ -40,7 +40,7 @@ def reduce(
     Parameters
     ----------
     aggregate
-        A row of `scalar.AGGREGATES`.
+        A row of `functions.AGGREGATES`.
     axis, dtype, keepdims
         As in ``np.sum``.
     out

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from einsummable import dtypes, scalar
+from einsummable import dtypes, functions
 from einsummable.dtypes import BF16, ScalarType
 from einsummable.errors import DtypeError, ShapeError
 from einsummable.lazy.handle import UFUNCS, Tensor, labels_of, loop, unsupported
@@ -20,13 +20,13 @@ from einsummable.lazy.inputs import as_tensor
 from einsummable.lazy.reductions import reduce
 from einsummable.scalar import ScalarBuilder, ScalarExpr
 
-#: numpy's name of a ufunc → a row of `scalar.FUNCTIONS`.  The last two are scipy's.
+#: numpy's name of a ufunc → a row of `functions.FUNCTIONS`.  The last two are scipy's.
 ROWS = {
-    row.numpy.__name__: name for name, row in scalar.FUNCTIONS.items() if isinstance(row.numpy, np.ufunc)
+    row.numpy.__name__: name for name, row in functions.FUNCTIONS.items() if isinstance(row.numpy, np.ufunc)
 } | {"erf": "erf", "expit": "sigmoid"}
 
 #: Aggregates by the name of the ufunc that is reduced.
-AGGREGATES = {row.ufunc.__name__: name for name, row in scalar.AGGREGATES.items()}
+AGGREGATES = {row.ufunc.__name__: name for name, row in functions.AGGREGATES.items()}
 
 #: Operations on booleans by other names.
 _LOGIC = {"logical_and": "mul", "logical_or": "maximum", "logical_xor": "ne"}
@@ -55,7 +55,7 @@ def elementwise(row: str, *operands: Any) -> Tensor:
     DtypeError
         The function has no meaning for these dtypes.
     """
-    if row not in scalar.FUNCTIONS or len(operands) != scalar.FUNCTIONS[row].arity:
+    if row not in functions.FUNCTIONS or len(operands) != functions.FUNCTIONS[row].arity:
         raise unsupported(f"{row} of {len(operands)}")
     return _map(row, operands, [None] * len(operands))
 
@@ -156,7 +156,7 @@ def _resolved(row: str, ufunc: np.ufunc, inputs: Sequence[Any]) -> Tensor:
 def _computes(row: str, types: Sequence[ScalarType]) -> tuple[np.dtype, ...] | None:
     """Return the dtypes in which `row` computes, that of its result last; None where it has no meaning."""
     try:
-        operands, result = scalar.FUNCTIONS[row].rule(row, types)
+        operands, result = functions.FUNCTIONS[row].rule(row, types)
     except DtypeError:
         return None  # of booleans, say, which numpy takes as small integers
     return (*(t.dtype for t in operands), result.dtype)

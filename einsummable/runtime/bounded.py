@@ -25,7 +25,7 @@ from einsummable.runtime.disk import Disk
 from einsummable.runtime.engine import SiteProgram, SiteStoppedError, Stop, TaskFailedError, load
 from einsummable.runtime.events import SiteLog, clock
 from einsummable.runtime.part import SitePart, Source, split
-from einsummable.scalar import AGGREGATES
+from einsummable.functions import AGGREGATES
 from einsummable.taskgraph.memory import (
     ALIGNMENT,
     Evict,

@@ -8,8 +8,8 @@ follow its name, or None.
 from __future__ import annotations
 
 from einsummable.errors import TaskError
+from einsummable.functions import AGGREGATES
 from einsummable.graph import Input, box_shape
-from einsummable.scalar import AGGREGATES
 from einsummable.taskgraph.covers import covers_once
 from einsummable.taskgraph.tasks import (
     Aggregate,

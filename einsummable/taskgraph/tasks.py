@@ -28,8 +28,8 @@ import numpy as np
 from einsummable.codec import register_union
 from einsummable.errors import TaskError
 from einsummable.evaluate import check_inputs, evaluate_node, read_params
+from einsummable.functions import AGGREGATES
 from einsummable.graph import Box, EinGraph, box_shape, flops
-from einsummable.scalar import AGGREGATES
 
 
 @dataclass(frozen=True, slots=True)
