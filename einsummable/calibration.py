@@ -33,7 +33,7 @@ from einsummable.scalar import ScalarBuilder
 from einsummable.taskgraph.tasks import Apply, Move, Read, Slice, Task, TaskGraph
 
 #: Sizes of matrix products, numbers of elements of maps, and bytes of messages.
-_PRODUCTS = (32, 64, 128, 256, 512)
+_PRODUCTS = (32, 64, 128, 256, 512, 1024)
 _MAPS = (1 << 18, 1 << 20, 1 << 22)
 _MESSAGES = (1 << 10, 1 << 20, 1 << 23)
 #: Seconds that the tasks of one run shall take, and the fewest and most tasks.
@@ -42,7 +42,7 @@ _FEWEST, _MOST = 6, 200
 #: What a product and a map are expected to reach before anything is measured.
 _GUESS_FLOPS, _GUESS_BYTES = 5e10, 5e9
 #: Of the times of equal tasks the one that this share of them does not exceed: others interrupt, none help.
-_QUANTILE = 0.25
+_QUANTILE = 0.1
 #: Nobody measures a link faster than that: where only references pass, size does not matter.
 _MOST_BANDWIDTH = 1e12
 
@@ -72,7 +72,7 @@ def calibrate(executor: Executor, name: str = "measured") -> Hardware:
     flops_of = {}
     flops_of["f32"], half = _fitted(_PRODUCTS, _products(executor, dtypes.F32, _PRODUCTS, overhead))
     for kind in (dtypes.F64, dtypes.C64, dtypes.C128):
-        flops_of[dtypes.name(kind)] = max(_products(executor, kind, _PRODUCTS[-2:-1], overhead))
+        flops_of[dtypes.name(kind)] = _products(executor, kind, (256,), overhead)[0]
     hosts = _hosts(executor)
     near, far = _links(executor, hosts)
     hardware = Hardware(

@@ -30,7 +30,7 @@ def test_another_plan_is_found_where_the_best_does_not_fit():
     """The plan of a large product that moves least holds three faces of a cube; others hold less at once."""
     graph = chain((512, 64), (64, 512), (512, 64), (64, 4096), (4096, 512))
     free = fitting(graph, 8)
-    for memory in range(peak(free) - 1, 0, -peak(free) // 64):
+    for memory in range(peak(free) - 1, 0, -peak(free) // 16):
         found = fitting(graph, 8, memory=memory)
         if peak(found) > memory:
             break  # from here on blocks go to disk
