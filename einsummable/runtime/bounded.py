@@ -5,7 +5,7 @@ Contract: `bounded` cuts a MemoryPlan into what each site needs of it, `BoundedP
 step waits only for what it reads, and for whatever still uses the place that it writes to.  All memory that
 blocks take is the `Arena`, which is used again by the next run.
 
-Transport is the caller's `Port`.  Whatever a port does ends with a `Done` in the site's inbox;
+Transport is the caller's `handover.Port`.  Whatever a port does ends with a `Done` in the site's inbox;
 ``Stop(reason)`` there ends the run after the current task.
 """
 
@@ -15,17 +15,17 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from einsummable.errors import EngineError
+from einsummable.functions import AGGREGATES
 from einsummable.kernels import blocks as kernels
 from einsummable.runtime.disk import Disk
 from einsummable.runtime.engine import SiteProgram, SiteStoppedError, Stop, TaskFailedError, load
 from einsummable.runtime.events import SiteLog, clock
+from einsummable.runtime.handover import Done, Key, Port
 from einsummable.runtime.part import SitePart, Source, split
-from einsummable.functions import AGGREGATES
 from einsummable.taskgraph.memory import (
     ALIGNMENT,
     Evict,
@@ -40,33 +40,6 @@ from einsummable.taskgraph.memory import (
     aligned,
 )
 from einsummable.taskgraph.tasks import Aggregate, Assemble, Move, Read, Slice, Task, nbytes
-
-#: What was begun: its kind and a number.
-Key: TypeAlias = tuple[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """Put into an inbox when what was begun is done, or went wrong."""
-
-    key: Key
-    error: BaseException | None = None
-
-
-class Port(Protocol):
-    """The way to other sites and to the driver; every call returns at once."""
-
-    def offer(self, site: int, tag: int, block: np.ndarray) -> None:
-        """Send `block` when `site` has space for it; then ``Done(("sent", tag))``."""
-
-    def accept(self, site: int, tag: int, place: np.ndarray) -> None:
-        """Tell `site` that there is space; when `place` is filled, ``Done(("arrived", tag))``."""
-
-    def fetch(self, source: Source, number: int, place: np.ndarray) -> None:
-        """Fill `place` with a box of an input; then ``Done(("input", number))``."""
-
-    def deliver(self, task: int, block: np.ndarray) -> None:
-        """Take a block of a result; when it may change, ``Done(("result", task))``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ import numpy as np
 
 from einsummable.errors import CapacityError, EngineError, PlanError
 from einsummable.evaluate import check_inputs, read_params
-from einsummable.graph import Box, Input
+from einsummable.graph import Input
 from einsummable.planner.plan import Layout
 from einsummable.runtime import launch
 from einsummable.runtime.drive import Drive
@@ -30,8 +30,9 @@ from einsummable.runtime.engine import SiteResult
 from einsummable.runtime.engines import Engines, EngineTable
 from einsummable.runtime.events import Event, EventReader, Observer, RunEnded, RunRecord, RunStarted
 from einsummable.runtime.executor import gather
+from einsummable.runtime.orders import numbers_of, sort_inputs, tensors_for
 from einsummable.runtime.programs import Program, Programs
-from einsummable.runtime.session import DistributedTensor, layout_of, split_evenly
+from einsummable.runtime.session import DistributedTensor, split_evenly
 from einsummable.runtime.wire import Order
 from einsummable.taskgraph.allocate import parse_bytes
 from einsummable.taskgraph.tasks import TaskGraph
@@ -228,12 +229,12 @@ class Cluster:
         with self._lock:
             self._make_ready()
             names = {out.name for out in taskgraph.outputs if keep is True or (keep and out.name in keep)}
-            kept = self._keep(taskgraph, names)
+            kept = tensors_for(self._engines, taskgraph, names)
             there = [name for name, a in arrays.items() if isinstance(a, DistributedTensor)]
             left = self._left(memory)
             program = self._programs.load(taskgraph, left and left[: taskgraph.sites], there)
-            inputs, stored = self._inputs(program, arrays)
-            numbers = _numbers(taskgraph, kept)
+            inputs, stored = sort_inputs(self._engines, program, arrays)
+            numbers = numbers_of(taskgraph, kept)
             orders = [Order(scalars, blocks, here) for blocks, here in zip(stored, numbers, strict=True)]
             results = self._drive(taskgraph, program, inputs, orders, observers, timeout)
         if len(kept) == len(taskgraph.outputs):
@@ -285,50 +286,6 @@ class Cluster:
                 tell(RunEnded(wall, error))
         return drive.results
 
-    def _inputs(
-        self, program: Program, arrays: Mapping[str, np.ndarray | DistributedTensor]
-    ) -> tuple[list[dict[int, np.ndarray]], list[dict[int, int]]]:
-        """Return for each site the boxes to send, and the numbers of the blocks that are there."""
-        there = {
-            name: self._blocks(name, a) for name, a in arrays.items() if isinstance(a, DistributedTensor)
-        }
-        sent, stored = [], []
-        for part, reads in zip(program.parts, program.reads, strict=True):
-            sent.append({})
-            stored.append({})
-            for i, (name, box) in enumerate(reads):
-                if name not in there:
-                    sent[-1][i] = np.asarray(arrays[name])[tuple(slice(*r) for r in box)]
-                elif (part.site, box) in there[name]:
-                    stored[-1][i] = there[name][part.site, box]
-                else:
-                    raise PlanError(
-                        f"{name} does not lie on the engines as the program reads it",
-                        notes=("compile the program with the tensor, or pass tensor.fetch()",),
-                    )
-        return sent, stored
-
-    def _blocks(self, name: str, tensor: DistributedTensor) -> dict[tuple[int, Box], int]:
-        if not tensor.is_on(self._engines):
-            raise EngineError(f"{name} is {tensor!r} of another cluster")
-        return {(site, box): number for site, box, number in tensor.blocks}
-
-    def _keep(self, taskgraph: TaskGraph, names: Collection[str]) -> dict[str, DistributedTensor]:
-        """Return tensors for those outputs to be kept in that a layout describes and that go nowhere else."""
-        layouts = {
-            out.name: layout_of(
-                out.shape, [box for _, box in out.blocks], [taskgraph.tasks[t].site for t, _ in out.blocks]
-            )
-            for out in taskgraph.outputs
-            if out.name in names
-        }
-        returned = {t for out in taskgraph.outputs if layouts.get(out.name) is None for t, _ in out.blocks}
-        return {
-            out.name: DistributedTensor(self._engines, out.shape, out.dtype, layout)
-            for out in taskgraph.outputs
-            if (layout := layouts.get(out.name)) is not None and not returned & {t for t, _ in out.blocks}
-        }
-
     def _left(self, memory: int | None = None) -> list[int] | None:
         """Return the bytes that each site has for a run beside what is kept there; None if that is open."""
         memory = min((n for n in (memory, self.memory) if n is not None), default=None)
@@ -338,8 +295,7 @@ class Cluster:
         worst = max(range(len(kept)), key=kept.__getitem__)
         if kept[worst] > memory:
             raise CapacityError(
-                f"the tensors on {self._engines.info[worst]} take {kept[worst]} bytes, "
-                f"{memory} are allowed",
+                f"the tensors on {self._engines.info[worst]} take {kept[worst]} bytes, {memory} are allowed",
                 notes=("free tensors that are not needed any more, or allow more memory",),
             )
         # In steps, so that a little more or less does not make another plan.
@@ -360,17 +316,6 @@ class Cluster:
         self._programs.clear()
         for site in lost:
             self._engines.replace(site, self._launched.replace(self._engines.info[site].pid, _START_SECONDS))
-
-
-def _numbers(taskgraph: TaskGraph, kept: Mapping[str, DistributedTensor]) -> list[dict[int, tuple[int, ...]]]:
-    """Return for each site the numbers under which it is to keep the blocks that tasks make."""
-    numbers: list[dict[int, tuple[int, ...]]] = [{} for _ in range(taskgraph.sites)]
-    for out in taskgraph.outputs:
-        if out.name not in kept:
-            continue
-        for (task, _), (site, _, number) in zip(out.blocks, kept[out.name].blocks, strict=True):
-            numbers[site][task] = (*numbers[site].get(task, ()), number)
-    return numbers
 
 
 def _positive(what: str, n: int) -> None:

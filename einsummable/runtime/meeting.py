@@ -1,6 +1,6 @@
 """Where the sites of one process hand blocks over: a sender with a block, a receiver with a place.
 
-Contract: a `Meeting` serves one run; `port` is the `bounded.Port` of one of its sites.  Whoever of the two
+Contract: a `Meeting` serves one run; `port` is the `handover.Port` of one of its sites.  Whoever of the two
 comes second copies.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from einsummable.errors import EngineError
 from einsummable.graph import Box
-from einsummable.runtime.bounded import Done
+from einsummable.runtime.handover import Done
 from einsummable.runtime.part import Source
 
 #: For each task the arrays of results that take its block, and where in them.
@@ -60,13 +60,13 @@ class SitePort:
     site: int
 
     def offer(self, site: int, tag: int, block: np.ndarray) -> None:
-        """Send a block (see `bounded.Port`)."""
+        """Send a block (see `handover.Port`)."""
         place = self.meeting.come(tag, block)
         if place is not None:
             self._copy(self.site, site, tag, block, place)
 
     def accept(self, site: int, tag: int, place: np.ndarray) -> None:
-        """Take a block (see `bounded.Port`)."""
+        """Take a block (see `handover.Port`)."""
         block = self.meeting.come(tag, place)
         if block is not None:
             self._copy(site, self.site, tag, block, place)

@@ -1,6 +1,6 @@
 """How an engine's site hands blocks over when it runs within a budget.
 
-Contract: an `EnginePort` serves one run (see `bounded.Port`).  A block stays in its sender's arena until the
+Contract: an `EnginePort` serves one run (see `handover.Port`).  A block stays in its sender's arena until the
 receiver has said that there is space (READY), and is then received right there, so that nothing that is
 under way takes memory; boxes of inputs are asked for when there is space for them (NEED).  `arrived`, `ready`
 and `place` are called by the threads that read the mesh, the rest by the one that runs.
@@ -17,7 +17,7 @@ from queue import SimpleQueue
 import numpy as np
 
 from einsummable.runtime import wire
-from einsummable.runtime.bounded import Done, Key
+from einsummable.runtime.handover import Done, Key
 from einsummable.runtime.part import Source
 from einsummable.runtime.transport import Mesh, NotConnectedError
 from einsummable.runtime.wire import DRIVER
@@ -80,7 +80,7 @@ class EnginePort:
     # ------------------------------------------------------------------- on the thread that runs
 
     def offer(self, site: int, tag: int, block: np.ndarray) -> None:
-        """Send a block when there is space (see `bounded.Port`)."""
+        """Send a block when there is space (see `handover.Port`)."""
         with self._lock:
             if tag not in self._ready:
                 self._offered[tag] = site, block
@@ -89,17 +89,17 @@ class EnginePort:
         self._send(tag, site, block)
 
     def accept(self, site: int, tag: int, place: np.ndarray) -> None:
-        """Say that there is space (see `bounded.Port`)."""
+        """Say that there is space (see `handover.Port`)."""
         self._places[wire.BLOCK, tag] = _flat(place)
         self._mesh.send(site, wire.READY, self._run, tag)
 
     def fetch(self, source: Source, number: int, place: np.ndarray) -> None:
-        """Ask the driver for a box of an input (see `bounded.Port`)."""
+        """Ask the driver for a box of an input (see `handover.Port`)."""
         self._places[wire.INPUT, number] = _flat(place)
         self._mesh.send(DRIVER, wire.NEED, self._run, number, np.array([self.reads[source]], np.uint64))
 
     def deliver(self, task: int, block: np.ndarray) -> None:
-        """Send a block of results to the driver, or keep it (see `bounded.Port`)."""
+        """Send a block of results to the driver, or keep it (see `handover.Port`)."""
         for number in self.keep.get(task, ()):
             self.blocks[number] = block.copy()
         if task in self.keep:

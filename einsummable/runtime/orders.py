@@ -1,0 +1,79 @@
+"""What the engines are told for one run: which inputs come, which are there, which results stay.
+
+Contract: everything here is by site, in order, and touches no engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import numpy as np
+
+from einsummable.errors import EngineError, PlanError
+from einsummable.graph import Box
+from einsummable.runtime.engines import Engines
+from einsummable.runtime.programs import Program
+from einsummable.runtime.session import DistributedTensor, layout_of
+from einsummable.taskgraph.tasks import TaskGraph
+
+
+def sort_inputs(
+    engines: Engines, program: Program, arrays: Mapping[str, np.ndarray | DistributedTensor]
+) -> tuple[list[dict[int, np.ndarray]], list[dict[int, int]]]:
+    """Return for each site the boxes to send, and the numbers of the blocks that are there."""
+    there = {
+        name: _blocks(engines, name, a) for name, a in arrays.items() if isinstance(a, DistributedTensor)
+    }
+    sent, stored = [], []
+    for part, reads in zip(program.parts, program.reads, strict=True):
+        sent.append({})
+        stored.append({})
+        for i, (name, box) in enumerate(reads):
+            if name not in there:
+                sent[-1][i] = np.asarray(arrays[name])[tuple(slice(*r) for r in box)]
+            elif (part.site, box) in there[name]:
+                stored[-1][i] = there[name][part.site, box]
+            else:
+                raise PlanError(
+                    f"{name} does not lie on the engines as the program reads it",
+                    notes=("compile the program with the tensor, or pass tensor.fetch()",),
+                )
+    return sent, stored
+
+
+def _blocks(engines: Engines, name: str, tensor: DistributedTensor) -> dict[tuple[int, Box], int]:
+    if not tensor.is_on(engines):
+        raise EngineError(f"{name} is {tensor!r} of another cluster")
+    return {(site, box): number for site, box, number in tensor.blocks}
+
+
+def tensors_for(
+    engines: Engines, taskgraph: TaskGraph, names: Collection[str]
+) -> dict[str, DistributedTensor]:
+    """Return tensors for those outputs to be kept in that a layout describes and that go nowhere else."""
+    layouts = {
+        out.name: layout_of(
+            out.shape, [box for _, box in out.blocks], [taskgraph.tasks[t].site for t, _ in out.blocks]
+        )
+        for out in taskgraph.outputs
+        if out.name in names
+    }
+    returned = {t for out in taskgraph.outputs if layouts.get(out.name) is None for t, _ in out.blocks}
+    return {
+        out.name: DistributedTensor(engines, out.shape, out.dtype, layout)
+        for out in taskgraph.outputs
+        if (layout := layouts.get(out.name)) is not None and not returned & {t for t, _ in out.blocks}
+    }
+
+
+def numbers_of(
+    taskgraph: TaskGraph, kept: Mapping[str, DistributedTensor]
+) -> list[dict[int, tuple[int, ...]]]:
+    """Return for each site the numbers under which it is to keep the blocks that tasks make."""
+    numbers: list[dict[int, tuple[int, ...]]] = [{} for _ in range(taskgraph.sites)]
+    for out in taskgraph.outputs:
+        if out.name not in kept:
+            continue
+        for (task, _), (site, _, number) in zip(out.blocks, kept[out.name].blocks, strict=True):
+            numbers[site][task] = (*numbers[site].get(task, ()), number)
+    return numbers
