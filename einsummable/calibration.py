@@ -36,8 +36,13 @@ from einsummable.taskgraph.tasks import Apply, Move, Read, Slice, Task, TaskGrap
 _PRODUCTS = (32, 64, 128, 256, 512, 1024)
 _MAPS = (1 << 18, 1 << 20, 1 << 22)
 _MESSAGES = (1 << 10, 1 << 20, 1 << 23)
+#: Kinds of products, and functions of maps.
+_KINDS = ("f32", "f64", "c64", "c128")
+_FUNCTIONS = ("relu", "exp")
+#: How often everything is measured.
+_TURNS = 3
 #: Seconds that the tasks of one run shall take, and the fewest and most tasks.
-_RUN = 0.05
+_RUN = 0.03
 _FEWEST, _MOST = 6, 200
 #: What a product and a map are expected to reach before anything is measured.
 _GUESS_FLOPS, _GUESS_BYTES = 5e10, 5e9
@@ -69,18 +74,17 @@ def calibrate(executor: Executor, name: str = "measured") -> Hardware:
     2
     """
     overhead = _overhead(executor)
-    flops_of = {}
-    flops_of["f32"], half = _fitted(_PRODUCTS, _products(executor, dtypes.F32, _PRODUCTS, overhead))
-    for kind in (dtypes.F64, dtypes.C64, dtypes.C128):
-        flops_of[dtypes.name(kind)] = _products(executor, kind, (256,), overhead)[0]
+    rates = _rates(executor, overhead)
+    flops_of = {kind: rates[kind, 256] for kind in _KINDS}
+    flops_of["f32"], half = _fitted(_PRODUCTS, [rates["f32", n] for n in _PRODUCTS])
     hosts = _hosts(executor)
     near, far = _links(executor, hosts)
     hardware = Hardware(
         name,
         hosts,
         flops_of,
-        _joins(executor, overhead),
-        _memory_bandwidth(executor, overhead),
+        rates["join", 256],
+        float(np.exp(np.mean([log(rates[name, n]) for name in _FUNCTIONS for n in _MAPS]))),
         _memory(hosts),
         near,
         far,
@@ -132,11 +136,9 @@ def _repeated(graph: EinGraph, sites: int, times: int) -> TaskGraph:
 
 
 def _run(executor: Executor, taskgraph: TaskGraph) -> list[list[tuple[int, float, float]]]:
-    """Return for each site what it ran the second time, when kernels are chosen and memory is warm."""
+    """Run `taskgraph` and return what each site ran, and when."""
     inputs = taskgraph.graph.inputs
-    arrays = {name: np.ones(node.shape, node.dtype) for name, node in inputs.items()}
-    for _ in range(2):
-        executor.run(taskgraph, arrays)
+    executor.run(taskgraph, {name: np.ones(node.shape, node.dtype) for name, node in inputs.items()})
     return [log.ran for log in executor.last.logs]
 
 
@@ -165,19 +167,45 @@ def _map(n: int, *functions: str) -> EinGraph:
 
 def _overhead(executor: Executor) -> float:
     """Return what a task costs that computes next to nothing: the pace of many of them."""
-    ran = _run(executor, _repeated(_map(8, "neg"), executor.sites, _MOST))
-    return float(np.median([(site[-1][2] - site[0][1]) / len(site) for site in ran]))
+    program = _repeated(_map(8, "neg"), executor.sites, _MOST)
+    runs = [_run(executor, program) for _ in range(_TURNS)]
+    return min((site[-1][2] - site[0][1]) / len(site) for ran in runs for site in ran)
 
 
-def _products(executor: Executor, dtype: np.dtype, sizes: Sequence[int], overhead: float) -> list[float]:
-    """Return operations a second in matrix products of n×n, for each of `sizes`."""
-    rates = []
-    for n in sizes:
-        g = GraphBuilder()
-        a, b = g.input("A", (n, n), dtype), g.input("B", (n, n), dtype)
-        g.output("C", g.contract("ik", (a, "ij"), (b, "jk")))
-        rates.append(_rate(executor, g.build(), 2 * n**3, _GUESS_FLOPS, overhead))
-    return rates
+def _product(n: int, dtype: np.dtype) -> EinGraph:
+    g = GraphBuilder()
+    a, b = g.input("A", (n, n), dtype), g.input("B", (n, n), dtype)
+    g.output("C", g.contract("ik", (a, "ij"), (b, "jk")))
+    return g.build()
+
+
+def _distances(n: int) -> EinGraph:
+    """Return squared distances of n and n points: a join with little memory to touch."""
+    g, s = GraphBuilder(), ScalarBuilder()
+    x, y = g.input("X", (n, 64)), g.input("Y", (n, 64))
+    square = s.build(s.call("square", s.call("sub", s.arg(0), s.arg(1))))
+    g.output("D", g.einsummable("ij", [(x, "ik"), (y, "jk")], square, "sum"))
+    return g.build()
+
+
+def _rates(executor: Executor, overhead: float) -> dict[tuple[str, int], float]:
+    """Return by kernel and size what a site does in a second: operations, or bytes that a map touches.
+
+    All are measured in turn several times, and the best counts: a busy moment does not hit all turns.
+    """
+    programs: dict[tuple[str, int], tuple[EinGraph, int, float]] = {}
+    for kind in _KINDS:
+        for n in _PRODUCTS if kind == "f32" else (256,):
+            programs[kind, n] = _product(n, dtypes.parse(kind)), 2 * n**3, _GUESS_FLOPS
+    graph = _distances(256)
+    programs["join", 256] = graph, flops(graph.nodes[-1]), _GUESS_FLOPS
+    for n in _MAPS:
+        programs |= {(name, n): (_map(n, name), 8 * n, _GUESS_BYTES) for name in _FUNCTIONS}
+    best = dict.fromkeys(programs, 0.0)
+    for _ in range(_TURNS):
+        for key, program in programs.items():
+            best[key] = max(best[key], _rate(executor, *program, overhead))
+    return best
 
 
 def _fitted(sizes: Sequence[float], rates: Sequence[float]) -> tuple[float, float]:
@@ -190,26 +218,6 @@ def _fitted(sizes: Sequence[float], rates: Sequence[float]) -> tuple[float, floa
 
     best = min(np.linspace(0.0, max(sizes) / 4, 257).tolist(), key=lambda half: misfit(half)[0])
     return misfit(best)[1], best
-
-
-def _joins(executor: Executor, overhead: float) -> float:
-    """Return scalar operations a second of a join with little memory to touch: squared distances."""
-    g, s = GraphBuilder(), ScalarBuilder()
-    x, y = g.input("X", (256, 64)), g.input("Y", (256, 64))
-    square = s.build(s.call("square", s.call("sub", s.arg(0), s.arg(1))))
-    g.output("D", g.einsummable("ij", [(x, "ik"), (y, "jk")], square, "sum"))
-    graph = g.build()
-    return _rate(executor, graph, flops(graph.nodes[-1]), _GUESS_FLOPS, overhead)
-
-
-def _memory_bandwidth(executor: Executor, overhead: float) -> float:
-    """Return bytes a second that maps read and write: the geometric mean over functions and sizes."""
-    rates = [
-        _rate(executor, _map(n, name), 8 * n, _GUESS_BYTES, overhead)
-        for n in _MAPS
-        for name in ("relu", "exp")
-    ]
-    return float(np.exp(np.mean(np.log(rates))))
 
 
 # ----------------------------------------------------------------------------------------- links
@@ -245,7 +253,7 @@ def _links(executor: Executor, hosts: Sequence[int]) -> tuple[Link, Link]:
 
 def _link(executor: Executor, pair: tuple[int, int]) -> Link:
     """Return what joins two sites: messages of several sizes thrown to and fro."""
-    taken = [median(_throw(executor, pair, size) for _ in range(3)) for size in _MESSAGES]
+    taken = [median(_throw(executor, pair, size) for _ in range(_TURNS)) for size in _MESSAGES]
     latency = max(taken[0], 0.0)
     rates = [size / max(t - latency, 1e-9) for size, t in zip(_MESSAGES[1:], taken[1:], strict=True)]
     return Link(min(float(np.exp(np.mean(np.log(rates)))), _MOST_BANDWIDTH), latency)

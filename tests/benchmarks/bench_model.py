@@ -3,8 +3,8 @@
 einsummable bench model [--sites 2] [--repetitions 25]
 
 A run is measured from the start of its first task to the end of its last one, which is what the simulator
-predicts from a calibration made at the start; inputs are there, results stay there.  The best of several
-interleaved runs counts: what else the machine does makes runs longer, never shorter.
+predicts from a calibration made at the start; inputs are there, results stay there.  The best of the runs
+counts, which go on until so many bring nothing better: what else the machine does only makes them longer.
 """
 
 import argparse
@@ -106,15 +106,21 @@ def measure(program, text, arrays, executor, hardware, repetitions):
     predicted = {name: simulate(net.tasks, hardware).makespan for name, net in nets.items()}
     nets = {name: nets[name] for name in told_apart(predicted)}
     options = {"keep": True} if on_cluster else {}
-    taken = {name: [] for name in nets}
-    for k in range(repetitions + 1):
+    best, unchanged, rounds = dict.fromkeys(nets, np.inf), 0, 0
+    for net in nets.values():
+        if on_cluster:
+            net.put(**arrays)
+        net.run(**options)  # the first run chooses kernels
+    # Until nothing gets better: others may be at work on this machine.
+    while unchanged < repetitions and rounds < 20 * repetitions:
+        unchanged, rounds = unchanged + 1, rounds + 1
         for name, net in nets.items():
-            if on_cluster and not k:
-                net.put(**arrays)
             net.run(**options)
-            if k:  # the first run chooses kernels
-                taken[name].append(seconds(net.last))
-    return [Row(program, name, predicted[name], min(taken[name])) for name in nets]
+            taken = seconds(net.last)
+            if taken < 0.98 * best[name]:
+                unchanged = 0
+            best[name] = min(best[name], taken)
+    return [Row(program, name, predicted[name], best[name]) for name in nets]
 
 
 def report(where, rows):
