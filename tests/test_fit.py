@@ -76,9 +76,7 @@ def test_the_memory_of_a_hardware_counts():
 def test_a_plan_that_is_given_must_fit_too():
     made = ein.compile(MLP, sites=2, **SHAPES)
     assert ein.compile(MLP, sites=2, plan=made.plan, memory=1e6, **SHAPES).plan == made.plan
-    with pytest.raises(
-        CapacityError, match=r"plan does not fit: it \(eindecomp with p = 2\) holds up to"
-    ):
+    with pytest.raises(CapacityError, match=r"plan does not fit: it \(eindecomp with p = 2\) holds up to"):
         ein.compile(MLP, sites=2, plan=made.plan, memory=1e3, **SHAPES).tasks
 
 
