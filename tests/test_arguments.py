@@ -85,7 +85,9 @@ def test_inputs_that_are_called_like_options_go_into_a_mapping():
     net = ein.compile(text, NAMES)
     assert net.run()["Z"].tolist() == [0.0, 3.0]
     assert net.run({"keep": np.full(2, 2.0), "timeout": 1.0})["Z"].tolist() == [0.0, 2.0]
-    with pytest.raises(PlanError, match=r"keep must be True or False, not an array.*\nnote: .*mapping"):
+    with pytest.raises(
+        PlanError, match=r"keep must be True, False or names of outputs, not an array.*\nnote: .*mapping"
+    ):
         net.run(keep=np.ones(2))
     with pytest.raises(PlanError, match="timeout must be a number of seconds"):
         net.run(timeout="1")

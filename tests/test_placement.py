@@ -347,3 +347,15 @@ def test_dense_and_sparse_joins_agree(parts, blocks, sites, seed, data):
     call, at, size = join_dense(r, there, sites)
     got[call, at] = size
     np.testing.assert_allclose(got, wanted)
+
+
+def test_a_node_of_one_call_is_not_taken_for_the_node_whose_id_is_one():
+    g = GraphBuilder()
+    g.input("X", ())
+    s = ScalarBuilder()
+    one = s.build(s.const(1.0))
+    g.output("A", g.einsummable((), [], one, "sum", extents={"c": 7}))
+    g.output("B", g.einsummable((), [], one, "max", extents={"d": 2}))
+    cuts = (Partition((), ()), Partition(("c",), (2,)), Partition(("d",), (1,)))
+    placement = place(Plan(g.build(), cuts, 2), 1)
+    assert placement.calls[1:] == ((0, 0), (0,))
