@@ -144,7 +144,7 @@ class Placer:
         node, cuts = self.nodes[i], self.plan.partitions[i]
         even = cuts.blocks % self.sites == 0
         return (
-            # Few calls are told apart by their number, many by their node, and neither is taken for the other.
+            # Few calls go by their number, many by their node; neither is taken for the other.
             (cuts.blocks, None) if cuts.blocks <= self.sites else (None, i),
             out_parts(node, cuts),
             self.scatter[i],
