@@ -21,6 +21,7 @@ from einsummable.errors import (
     PlanError,
     UnknownNameError,
 )
+from einsummable.runtime import cluster as runtime_cluster
 from einsummable.runtime.cluster import Cluster
 from einsummable.training import Trainer
 
@@ -292,14 +293,14 @@ def test_a_step_moves_the_batch_and_what_the_plan_says(cluster, sites, monkeypat
     there.step(first)
     layouts, tasks = there._layouts, there.net.tasks
     sent = []
-    inputs = Cluster._inputs
+    sort_inputs = runtime_cluster.sort_inputs
 
-    def watched(self, program, arrays):
-        found, stored = inputs(self, program, arrays)
+    def watched(engines, program, arrays):
+        found, stored = sort_inputs(engines, program, arrays)
         sent.append({reads[i][0] for boxes, reads in zip(found, program.reads, strict=True) for i in boxes})
         return found, stored
 
-    monkeypatch.setattr(Cluster, "_inputs", watched)
+    monkeypatch.setattr(runtime_cluster, "sort_inputs", watched)
     monkeypatch.setattr(Cluster, "put", None)
     for batch in rest:
         there.step(batch)
