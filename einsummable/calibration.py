@@ -16,15 +16,12 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 from math import inf, log
-from pathlib import Path
 from statistics import median
 
 import numpy as np
 
-from einsummable import dtypes
+from einsummable import codec, dtypes
 from einsummable.builder import GraphBuilder
-from einsummable.codec import from_json, to_json
-from einsummable.errors import ParseError, PlanError
 from einsummable.graph import EinGraph, flops, whole
 from einsummable.planner.hardware import Hardware, Link
 from einsummable.runtime.cluster import Cluster
@@ -97,7 +94,7 @@ def calibrate(executor: Executor, name: str = "measured") -> Hardware:
 
 def save(hardware: Hardware, path: str | os.PathLike[str]) -> None:
     """Write `hardware` to the file `path` as JSON."""
-    Path(path).write_text(to_json(hardware) + "\n", encoding="utf-8")
+    codec.write(hardware, path)
 
 
 def load(path: str | os.PathLike[str]) -> Hardware:
@@ -108,12 +105,7 @@ def load(path: str | os.PathLike[str]) -> Hardware:
     PlanError
         There is no such file, or it describes no hardware.
     """
-    try:
-        hardware = from_json(Hardware, Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise PlanError(f"the hardware {os.fspath(path)!r} cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, ParseError) as error:
-        raise PlanError(f"the file {os.fspath(path)!r} holds no hardware", notes=(str(error),)) from error
+    hardware = codec.read(Hardware, path, "hardware")
     hardware.check()
     return hardware
 

@@ -6,7 +6,9 @@ Contract: ``from_json(type(x), to_json(x)) == x`` for every IR; members of a uni
 from __future__ import annotations
 
 import json
+import os
 from functools import cache
+from pathlib import Path
 from types import UnionType
 from typing import Any, TypeVar
 
@@ -15,7 +17,7 @@ import numpy as np
 from cattrs.strategies import configure_tagged_union
 
 from einsummable import dtypes
-from einsummable.errors import ParseError
+from einsummable.errors import ParseError, PlanError
 
 T = TypeVar("T")
 _UNIONS: list[Any] = []
@@ -75,3 +77,24 @@ def from_json(cls: type[T], text: str) -> T:
         return _converter().structure(json.loads(text), cls)
     except (ValueError, TypeError, KeyError, cattrs.BaseValidationError) as error:
         raise ParseError(f"the text is no {cls.__name__} in JSON", notes=(str(error),)) from error
+
+
+def write(value: object, path: str | os.PathLike[str]) -> None:
+    """Write `value`, an IR of the package, to the file `path` as JSON."""
+    Path(path).write_text(to_json(value) + "\n", encoding="utf-8")
+
+
+def read(cls: type[T], path: str | os.PathLike[str], what: str) -> T:
+    """Return the value of class `cls` that `write` wrote to the file `path`; errors call it `what`.
+
+    Raises
+    ------
+    PlanError
+        There is no such file, or it holds no such value.
+    """
+    try:
+        return from_json(cls, Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PlanError(f"the {what} {os.fspath(path)!r} cannot be read: {error.strerror}") from error
+    except (UnicodeDecodeError, ParseError) as error:
+        raise PlanError(f"the file {os.fspath(path)!r} holds no {what}", notes=(str(error),)) from error

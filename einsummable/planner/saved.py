@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from einsummable import dtypes
-from einsummable.codec import from_json, to_json
-from einsummable.errors import ParseError, PlanError
+from einsummable import codec, dtypes
+from einsummable.errors import PlanError
 from einsummable.graph import EinGraph, Input
 from einsummable.planner.plan import Placement, Plan
 
@@ -31,7 +29,7 @@ class SavedPlan:
 
 def save(path: str | os.PathLike[str], plan: Plan, placement: Placement | None = None) -> None:
     """Write `plan`, and its `placement` if given, to the file `path`."""
-    Path(path).write_text(to_json(SavedPlan(plan, placement)) + "\n", encoding="utf-8")
+    codec.write(SavedPlan(plan, placement), path)
 
 
 def load(path: str | os.PathLike[str]) -> SavedPlan:
@@ -42,12 +40,7 @@ def load(path: str | os.PathLike[str]) -> SavedPlan:
     PlanError
         There is no such file, or it holds no plan.
     """
-    try:
-        saved = from_json(SavedPlan, Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise PlanError(f"the plan {os.fspath(path)!r} cannot be read: {error.strerror}") from error
-    except (UnicodeDecodeError, ParseError) as error:
-        raise PlanError(f"the file {os.fspath(path)!r} holds no plan", notes=(str(error),)) from error
+    saved = codec.read(SavedPlan, path, "plan")
     if saved.format != FORMAT:
         raise PlanError(f"the file {os.fspath(path)!r} has the format {saved.format!r}, which is not known")
     return saved
