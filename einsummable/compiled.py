@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from math import inf
@@ -33,7 +33,7 @@ from einsummable.planner.hardware import Hardware, host
 from einsummable.planner.plan import Layout, Placement, Plan
 from einsummable.planner.saved import SavedPlan
 from einsummable.runtime.cluster import Cluster
-from einsummable.runtime.events import RunRecord
+from einsummable.runtime.events import Observer, RunRecord
 from einsummable.runtime.executor import Executor
 from einsummable.runtime.local import LocalExecutor
 from einsummable.taskgraph.allocate import parse_bytes
@@ -63,6 +63,8 @@ class Compiled:
         How every node is cut; where every block is; what happens on which site.
     last
         The record of the last run, or None.
+    observers
+        Who hears of every event of every run: a list of functions of one event.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class Compiled:
         self.p = positive("p", p if p is not None else self._saved.plan.p if self._saved else self.sites)
         self.executor: Executor = cluster if cluster is not None else _local(self.sites)
         self.last: RunRecord | None = None
+        self.observers: list[Observer] = []
         self._data = dict(data)
         self._moved: dict[tuple, Compiled] = {}
 
@@ -192,6 +195,7 @@ class Compiled:
         *,
         keep: bool | Collection[str] = False,
         timeout: float | None = None,
+        observers: Sequence[Observer] = (),
         **data: Any,
     ) -> dict[str, Any]:
         """Run the program and return its outputs by name.
@@ -205,6 +209,8 @@ class Compiled:
             tensors.
         timeout
             Seconds after which the run is stopped with an `EngineError`.
+        observers
+            Called with every event while it runs (see `runtime.events`), before those in ``self.observers``.
         **data
             The same by keyword.
 
@@ -228,6 +234,8 @@ class Compiled:
         check_run_option("keep", keep, named or isinstance(keep, bool), "True, False or names of outputs")
         seconds = timeout is None or isinstance(timeout, int | float)
         check_run_option("timeout", timeout, seconds, "a number of seconds, or None")
+        heard = isinstance(observers, tuple | list) and all(map(callable, observers))
+        check_run_option("observers", observers, heard, "a list of functions of one event")
         data = {**read_namespace(inputs), **data}
         self._check_names(data, [*self.graph.inputs, *(p.name for p in self.graph.params)])
         given = self._data | data
@@ -241,7 +249,7 @@ class Compiled:
             self._check_outputs(keep)
         if keep and self.cluster is None:
             raise PlanError("keep leaves results on engines, and this program was compiled for threads")
-        options = {"keep": keep} if keep else {}
+        options = {"observers": (*observers, *self.observers)} | ({"keep": keep} if keep else {})
         if self.memory is not None:
             options["memory"] = int(self.memory)
         scalars = {p.name: given[p.name] for p in self.graph.params if p.name in given}

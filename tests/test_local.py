@@ -13,7 +13,7 @@ from test_engine import chain, matmul, programs
 from threadpoolctl import ThreadpoolController
 
 from einsummable.errors import EngineError, PlanError, ShapeError, UnknownNameError
-from einsummable.runtime.events import MoveEnded, RunEnded, RunStarted, TaskEnded
+from einsummable.runtime.events import MoveEnded, Progress, RunEnded, RunStarted, TaskEnded
 from einsummable.runtime.local import LocalExecutor
 from einsummable.taskgraph.tasks import evaluate
 
@@ -63,8 +63,32 @@ def test_events_tell_the_whole_run():
     (move,) = [e for e in seen if isinstance(e, MoveEnded)]
     assert (move.task, move.source, move.site, move.nbytes) == (6, 1, 0, 128)
     assert 0 <= move.sent <= move.received <= seen[-1].at
-    assert set(seen[1:-1]) == set(local.last.events[1:-1])
+    told = [e for e in seen if not isinstance(e, Progress)]
+    assert set(told[1:-1]) == set(local.last.events[1:-1])
     assert local.last.error == ""
+
+
+def test_observers_hear_what_sites_are_at_while_the_run_goes_on(monkeypatch):
+    breaking(matmul(), monkeypatch, lambda: time.sleep(0.3))
+    seen = []
+    LocalExecutor(2).run(matmul(), data(), observers=[seen.append])
+    assert seen[0].taskgraph == matmul()
+    reports = [i for i, e in enumerate(seen) if isinstance(e, Progress)]
+    assert seen[reports[0]].working == (2, 5)  # both in their kernel call
+    assert {e.task for e in seen[: reports[0]] if isinstance(e, TaskEnded)} == {0, 1, 3, 4}
+    assert all(0 < e.ended <= seen[reports[-1]].at for e in seen[: reports[-1]] if isinstance(e, TaskEnded))
+
+
+def test_a_run_that_fails_ends_for_its_observers(monkeypatch):
+    def run():
+        raise ZeroDivisionError("one over nothing")
+
+    breaking(matmul(), monkeypatch, run)
+    seen = []
+    with pytest.raises(EngineError, match="one over nothing"):
+        LocalExecutor(2).run(matmul(), data(), observers=[seen.append])
+    assert isinstance(seen[-1], RunEnded)
+    assert "one over nothing" in seen[-1].error
 
 
 def test_blas_is_limited_while_it_runs():

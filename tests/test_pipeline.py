@@ -11,6 +11,7 @@ from einsummable.errors import PlanError, ShapeError, UnknownNameError
 from einsummable.evaluate import evaluate
 from einsummable.pipeline import Compiled
 from einsummable.planner.hardware import host
+from einsummable.runtime.events import Progress, RunStarted
 from einsummable.taskgraph import tasks
 from einsummable.taskgraph.check import check as check_tasks
 
@@ -49,6 +50,18 @@ def test_arrays_given_to_compile_are_the_defaults_of_run():
     np.testing.assert_array_equal(net.run()["Y"], mlp(**given))
     other = arrays(1)
     np.testing.assert_array_equal(net.run(X=other["X"])["Y"], mlp(**(given | {"X": other["X"]})))
+
+
+def test_observers_of_a_run_and_of_all_runs_hear_every_event():
+    once, always = [], []
+    net = ein.compile(MLP, sites=2, **arrays())
+    net.observers.append(always.append)
+    net.run(observers=[once.append])
+    net.run()
+    told = [e for e in once if not isinstance(e, Progress)]
+    assert len(told) == len(net.tasks.tasks) + 2
+    assert [type(e) for e in always].count(RunStarted) == 2
+    assert always[: len(once)] == once
 
 
 def test_shapes_are_enough_to_plan():
@@ -152,6 +165,12 @@ def test_with_a_hardware_the_simulated_time_counts():
     assert told.seconds == net.simulation.makespan == min(s.seconds for s in told.strategies)
     with pytest.raises(PlanError, match="host has 3 sites, the program is for 2"):
         net.replan(sites=2, hardware=host(3))
+
+
+def test_observers_are_functions():
+    net = ein.compile(MLP, **arrays())
+    with pytest.raises(PlanError, match="observers must be a list of functions of one event, not an array"):
+        net.run(observers=np.ones(2))
 
 
 @pytest.mark.parametrize("option", ["hardware", "memory", "pins", "plan"])

@@ -16,13 +16,14 @@ from einsummable.errors import EngineError
 from einsummable.runtime import wire
 from einsummable.runtime.engine import SiteResult, TaskFailedError
 from einsummable.runtime.engines import Answer, Engines, Exchange, Lost
-from einsummable.runtime.events import SiteLog
+from einsummable.runtime.events import REPORT_SECONDS, SiteLog
 from einsummable.runtime.executor import blame, locate
 from einsummable.runtime.part import SitePart
 from einsummable.runtime.wire import Order
 from einsummable.taskgraph.tasks import Apply, Fused, TaskGraph
 
-_REPORT_SECONDS = 0.25
+#: How often sites are asked how far they are if nobody listens: an error may have to tell it.
+_LOOK_SECONDS = 0.25
 #: How long a site that was cut off is given until the cause is known: the end of another site.
 _CAUSE_SECONDS = 1.5
 #: How long sites are given to end a run that is given up; one inside a long BLAS call takes longer.
@@ -57,6 +58,11 @@ class Drive:
         self._cut_off: tuple[float, EngineError] | None = None
 
     @property
+    def working(self) -> tuple[int, ...]:
+        """The task that each site worked on when it was asked last, -1 where it waits or is done."""
+        return tuple(self._running.values())
+
+    @property
     def results(self) -> list[SiteResult]:
         """What came back."""
         return [SiteResult(log.site, self._blocks[log.site], log) for log in self.logs]
@@ -77,10 +83,11 @@ class Drive:
             self._exchange.send(part.site, wire.RUN, program, orders[part.site].pack())
             self._waiting.add(part.site)
 
-    def collect(self, timeout: float | None, report: Callable[[], None]) -> None:
-        """Wait until all sites are done; call `report` now and then, when the logs have grown."""
+    def collect(self, timeout: float | None, report: Callable[[], None] | None) -> None:
+        """Wait until all sites are done; call `report`, if there is one, now and then."""
         end = time.monotonic() + timeout if timeout is not None else float("inf")
-        next_report = time.monotonic() + _REPORT_SECONDS
+        pause = _LOOK_SECONDS if report is None else REPORT_SECONDS
+        next_report = time.monotonic() + pause
         while self._waiting:
             now = time.monotonic()
             if now >= end:
@@ -90,8 +97,9 @@ class Drive:
             if now >= next_report:
                 self._request(wire.REPORT)
                 self._engines.look()
-                report()
-                next_report = now + _REPORT_SECONDS
+                if report is not None:
+                    report()
+                next_report = time.monotonic() + pause
             self._take(self._exchange.receive(max(min(end, next_report) - now, 0)))
         if self._cut_off is not None:
             raise self._cut_off[1]
@@ -124,6 +132,7 @@ class Drive:
                 self._running[site] = tag - 1
             case Answer(site, wire.DONE):
                 self._waiting.discard(site)
+                self._running[site] = -1
             case Answer(site, wire.NEED, number, payload):
                 box = self._asked[site][int(payload.view(np.uint64)[0])]
                 self._exchange.send(site, wire.INPUT, number, box, pooled=False)

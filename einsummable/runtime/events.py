@@ -2,8 +2,9 @@
 
 Contract: a site appends plain tuples to its `SiteLog` while it works, which costs well under a microsecond;
 `EventReader` turns what was appended since it last looked into events, so an observer (any callable of one
-event) is called by the driver and never by a site.  All times of events are seconds since the run began,
-on one scale: each log knows how far its site's clock is from the Unix epoch.
+event) is called by the driver and never by a site, every `REPORT_SECONDS` with what happened since then.
+All times of events are seconds since the run began, on one scale: each log knows how far its site's clock
+is from the Unix epoch.
 """
 
 from __future__ import annotations
@@ -22,14 +23,26 @@ if TYPE_CHECKING:  # an engine needs no simulator
 #: The clock of a site, in seconds from an arbitrary moment.
 clock = time.perf_counter
 
+#: How often observers hear of a run that goes on.
+REPORT_SECONDS = 0.1
+
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """The sites were told to begin; `at` is 0, and `tasks` counts moves too."""
+    """The sites were told to begin; `at` is 0, and `tasks` counts moves too.
+
+    `taskgraph` is what the tasks of all later events are indices into.
+    """
 
     at: float
     sites: int
     tasks: int
+    taskgraph: TaskGraph | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, taskgraph: TaskGraph) -> RunStarted:
+        """Return the first event of a run of `taskgraph`."""
+        return cls(0.0, taskgraph.sites, len(taskgraph.tasks), taskgraph)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +68,17 @@ class MoveEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class Progress:
+    """The run goes on: what ended before `at` has been told, as far as the driver knows.
+
+    `working` has the task that each site works on, -1 where it waits.  Not part of the record of a run.
+    """
+
+    at: float
+    working: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RunEnded:
     """All sites are done, or the run was given up and `error` says why."""
 
@@ -62,7 +86,7 @@ class RunEnded:
     error: str = ""
 
 
-Event: TypeAlias = "RunStarted | TaskEnded | MoveEnded | RunEnded"
+Event: TypeAlias = "RunStarted | TaskEnded | MoveEnded | Progress | RunEnded"
 Observer: TypeAlias = Callable[[Event], None]
 
 
@@ -79,7 +103,7 @@ class SiteLog:
     offset
         Seconds to add to a time of this log to get seconds of the Unix epoch on the driver's clock.
     running
-        The task being worked on, -1 if none.
+        The task that was begun last, -1 before the first and after the last.
     """
 
     site: int
@@ -88,6 +112,11 @@ class SiteLog:
     received: list[tuple[int, float]] = field(default_factory=list)
     offset: float = field(default_factory=lambda: time.time() - clock())
     running: int = -1
+
+    @property
+    def working(self) -> int:
+        """The task being worked on, -1 if the site waits."""
+        return -1 if self.ran and self.ran[-1][0] == self.running else self.running
 
 
 class EventReader:
@@ -151,14 +180,14 @@ class RunRecord:
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
-        """All events, in the order of the times at which they ended."""
+        """All events but `Progress`, in the order of the times at which they ended."""
         ended = sorted(EventReader(self.taskgraph, self.logs, self.began).poll(), key=_when)
         return (self.start, *ended, RunEnded(self.wall, self.error))
 
     @property
     def start(self) -> RunStarted:
         """The first event."""
-        return RunStarted(0.0, self.taskgraph.sites, len(self.taskgraph.tasks))
+        return RunStarted.of(self.taskgraph)
 
     @property
     def tasks(self) -> tuple[TaskEnded, ...]:

@@ -24,14 +24,22 @@ from einsummable.errors import EngineError, PlanError
 from einsummable.evaluate import check_inputs, read_params
 from einsummable.runtime.bounded import Arena, BoundedProgram, bounded
 from einsummable.runtime.engine import SiteProgram, TaskFailedError, load
-from einsummable.runtime.events import Event, EventReader, Observer, RunEnded, RunRecord, SiteLog
+from einsummable.runtime.events import (
+    REPORT_SECONDS,
+    Event,
+    EventReader,
+    Observer,
+    Progress,
+    RunEnded,
+    RunRecord,
+    SiteLog,
+)
 from einsummable.runtime.executor import blame
 from einsummable.runtime.part import split
 from einsummable.runtime.threads import BoundedSites, FreeSites, Sites
 from einsummable.taskgraph.allocate import allocate, parse_bytes
 from einsummable.taskgraph.tasks import TaskGraph
 
-_POLL_SECONDS = 0.05  # how often observers hear of what happened
 _LINGER_SECONDS = 1.0  # how long a site that is told to stop is waited for
 _KEPT_PROGRAMS = 8
 
@@ -85,9 +93,9 @@ class LocalExecutor:
             with _BLAS.limited(self.threads), nullcontext() if memory is None else self._turn:
                 whole = run.results(arrays, scalars, timeout)
         except BaseException as error:
-            run.end(f"{type(error).__name__}: {error}")
             for arena in self._arenas:
                 arena.abandon()  # a site inside a long kernel still writes to it
+            run.end(f"{type(error).__name__}: {error}")
             raise
         else:
             run.end()
@@ -127,6 +135,7 @@ class _Run:
         self._began, self._clock = time.time(), time.perf_counter()
         self._logs = tuple(map(SiteLog, range(taskgraph.sites)))
         self._reader = EventReader(taskgraph, self._logs, self._began)
+        self._next_report = self._clock + REPORT_SECONDS
         self.record = RunRecord(taskgraph, self._logs, self._began, 0.0, "it is still running")
 
     def results(
@@ -163,7 +172,7 @@ class _Run:
 
     def _wait(self, timeout: float | None) -> bool:
         """Wait a little; return whether a site ended, and tell observers what happened."""
-        pause = _POLL_SECONDS if self._observers else _LINGER_SECONDS
+        pause = max(self._next_report - time.perf_counter(), 0.0) if self._observers else _LINGER_SECONDS
         if timeout is not None:
             left = self._clock + timeout - time.perf_counter()
             if left <= 0:
@@ -175,12 +184,20 @@ class _Run:
             answer = self._answers.get(timeout=pause)
         except Empty:
             ended = False
-        self._tell(self._reader.poll())
+        if time.perf_counter() >= self._next_report:
+            self._report()
         if isinstance(answer, TaskFailedError):
             raise blame(self._taskgraph, answer) from answer.__cause__
         if answer is not None:
             raise answer
         return ended
+
+    def _report(self) -> None:
+        """Tell observers what happened, and what each site is at."""
+        self._tell(self._reader.poll())
+        at = time.perf_counter() - self._clock
+        self._tell([Progress(at, tuple(log.working for log in self._logs))])
+        self._next_report = time.perf_counter() + REPORT_SECONDS
 
     def _overdue(self, timeout: float) -> EngineError:
         graph, busy = self._taskgraph.graph, []
@@ -205,9 +222,8 @@ class _Run:
         """Close the record, and tell observers the rest."""
         wall = time.perf_counter() - self._clock
         self.record = RunRecord(self._taskgraph, self._logs, self._began, wall, error)
-        if not error:
-            self._tell(self._reader.poll())
-            self._tell([RunEnded(wall)])
+        self._tell(self._reader.poll())
+        self._tell([RunEnded(wall, error)])
 
 
 class _BlasLimits:

@@ -122,7 +122,7 @@ class Service:
             case wire.REPORT:
                 if (state := self._run(run)) is not None:
                     self._tell(run, state)
-                    self._answer(wire.BUSY, run, _running(state.log) + 1)
+                    self._answer(wire.BUSY, run, state.log.working + 1)
             case wire.STORE:
                 self.blocks[tag] = _own(payload)
                 self._answer(wire.DONE, run, tag)
@@ -148,7 +148,7 @@ class Service:
         if state is None:
             return
         state.inbox.put(Stop("the driver ended the run"))
-        if _running(state.log) >= 0:
+        if state.log.working >= 0:
             # A kernel written in Python ends at its next bytecode; one inside BLAS when it comes back.
             thread = ctypes.c_ulong(self._runner.ident)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(KeyboardInterrupt))
@@ -274,11 +274,6 @@ class Service:
 def _reads(part: SitePart) -> list[_Read]:
     made = {(t.name, t.box): (t.shape, t.dtype) for t in part.tasks if isinstance(t, Read)}
     return [(source, *made[source]) for source in part.reads]
-
-
-def _running(log: SiteLog) -> int:
-    """Return the task being worked on, -1 if none: `log.running` keeps its value while the site waits."""
-    return -1 if log.ran and log.ran[-1][0] == log.running else log.running
 
 
 def _own(block: np.ndarray) -> np.ndarray:
