@@ -13,7 +13,7 @@ from itertools import pairwise, product
 from math import log, prod
 from typing import Any
 
-from einsummable.views import amounts, legends
+from einsummable.views import amounts, legends, links
 from einsummable.views.colours import INK, PAPER, UNPLACED, ink_on
 from einsummable.views.drawing import Drawing, text_width
 
@@ -63,7 +63,7 @@ def table_title(table: dict[str, Any]) -> str:
 def card(table: dict[str, Any], view: dict[str, Any], scale: Scale, second: str) -> Drawing:
     """Return a drawing of one table under its title."""
     d = Drawing()
-    with d.group("", node=table["id"]):
+    with d.group("", node=table["id"], keys=links.tensor_key(table["name"])):
         d.text(0, 12, table_title(table), size=13, bold=True)
         d.text(0, 28, second, size=_SIZE, muted=True)
         body = draw_table(table, view, scale)
@@ -100,16 +100,17 @@ def draw_table(table: dict[str, Any], view: dict[str, Any], scale: Scale) -> Dra
                 at = centre - sum(widths) / 2
             else:
                 width, at = 0.0, x
-            _draw_panel(d, (at, y + heading), widths, heights, blocks, colours)
+            keys = _block_keys(table, view, number * len(widths) * len(heights), len(blocks))
+            _draw_panel(d, (at, y + heading), widths, heights, list(zip(blocks, keys, strict=True)), colours)
             if number == row[0] and len(inner) == 2:
-                _row_label(d, inner[0], at, y + heading + sum(heights) / 2)
+                _row_label(d, table["id"], inner[0], at, y + heading + sum(heights) / 2)
             x += max(sum(widths), width) + _PANEL_GAP
         y += heading + sum(heights) + _PANEL_GAP
     if inner:
         first = (
             left if not outer else left + max(0.0, text_width(_part(outer[-1], 0), _SIZE) - sum(widths)) / 2
         )
-        _column_label(d, inner[-1], first + sum(widths) / 2, y + 6, min_left=0.0)
+        _column_label(d, table["id"], inner[-1], first + sum(widths) / 2, y + 6, min_left=0.0)
     return d
 
 
@@ -160,17 +161,34 @@ def _margin(inner: list[dict[str, Any]], outer: list[dict[str, Any]]) -> float:
     return width
 
 
-def _row_label(d: Drawing, dim: dict[str, Any], x: float, y: float) -> None:
-    with d.group("", label=dim["label"]):
+def _block_keys(table: dict[str, Any], view: dict[str, Any], first: int, count: int) -> list[str]:
+    """Return the keys of `count` blocks from `first`; kernel calls of a join have only those of the node."""
+    owner = links.tensor_key(table["name"])
+    if view["kind"] == "join":
+        return [links.node_key(table["id"])] * count
+    counts, found = [len(dim["edges"]) - 1 for dim in table["dims"]], []
+    for at in range(first, first + count):
+        index = []
+        for n in reversed(counts):
+            at, k = divmod(at, n)
+            index.append(k)
+        found.append(links.keys(links.block_key(table["name"], index[::-1]), owner))
+    return found
+
+
+def _row_label(d: Drawing, owner: int, dim: dict[str, Any], x: float, y: float) -> None:
+    with d.group("", label=dim["label"], keys=links.label_key(owner, dim["label"])):
         d.text(x - 8, y - 2, dim["name"], size=_SIZE, anchor="end", bold=True)
         d.text(x - 8, y + 13, _cut_text(dim), size=_SIZE, anchor="end", muted=True)
 
 
-def _column_label(d: Drawing, dim: dict[str, Any], x: float, y: float, *, min_left: float) -> None:
+def _column_label(
+    d: Drawing, owner: int, dim: dict[str, Any], x: float, y: float, *, min_left: float
+) -> None:
     name, cut = dim["name"], _cut_text(dim)
     width = text_width(name, _SIZE, bold=True) + 5 + text_width(cut, _SIZE)
     start = max(x - width / 2, min_left)
-    with d.group("", label=dim["label"]):
+    with d.group("", label=dim["label"], keys=links.label_key(owner, dim["label"])):
         d.text(start, y, name, size=_SIZE, bold=True)
         d.text(start + text_width(name, _SIZE, bold=True) + 5, y, cut, size=_SIZE, muted=True)
 
@@ -180,7 +198,7 @@ def _draw_panel(
     corner: tuple[float, float],
     widths: list[float],
     heights: list[float],
-    blocks: list[dict[str, Any]],
+    blocks: list[tuple[dict[str, Any], str]],
     colours: Sequence[str],
 ) -> None:
     y = corner[1]
@@ -188,19 +206,24 @@ def _draw_panel(
     for height in heights:
         x = corner[0]
         for width in widths:
-            draw_block(d, (x, y, width, height), next(cells), colours)
+            block, keys = next(cells)
+            draw_block(d, (x, y, width, height), block, colours, keys)
             x += width
         y += height
     d.rect(*corner, sum(widths), sum(heights), stroke=INK, stroke_opacity=0.45)
 
 
 def draw_block(
-    d: Drawing, at: tuple[float, float, float, float], block: dict[str, Any], colours: Sequence[str]
+    d: Drawing,
+    at: tuple[float, float, float, float],
+    block: dict[str, Any],
+    colours: Sequence[str],
+    keys: str,
 ) -> None:
     """Draw one block in the rectangle `at`, with its site's number where there is room."""
     x, y, width, height = at
     colour, opacity = block_colour(block, colours)
-    with d.group(block_title(block), site=block["site"]):
+    with d.group(block_title(block), site=block["site"], keys=links.keys(keys, *site_keys(block))):
         d.rect(
             x,
             y,
@@ -222,6 +245,12 @@ def draw_block(
             if block["partials"] > 1:
                 d.rect(x + width / 2 - wide / 2 - 3, y + height / 2 - 8, wide + 6, 16, radius=3, fill=colour)
             d.text(x + width / 2, y + height / 2 + 4.3, text, size=_SIZE, anchor="middle", fill=ink)
+
+
+def site_keys(block: dict[str, Any]) -> list[str]:
+    """Return the keys of the sites where a block, or what it stands for, is."""
+    sites = block.get("sites", [block["site"]])
+    return [links.site_key(site) for site in sites if site is not None]
 
 
 def block_colour(block: dict[str, Any], colours: Sequence[str]) -> tuple[str, float]:

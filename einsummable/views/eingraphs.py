@@ -13,7 +13,7 @@ from typing import Any
 from einsummable import dtypes
 from einsummable.errors import Span
 from einsummable.graph import EinGraph, Einsummable, Input, Node
-from einsummable.views import amounts, dot, framed, naming
+from einsummable.views import amounts, dot, framed, links, naming
 from einsummable.views.colours import INK, PAPER
 from einsummable.views.drawing import Drawing, shorten, text_width
 from einsummable.views.layered import Edge
@@ -178,7 +178,12 @@ def draw(view: dict[str, Any]) -> Drawing:
                 title = shorten(macro["name"], frame.width - 16, _SIZE, bold=True)
                 d.text(frame.left + 10, frame.top + 15, title, size=_SIZE, bold=True, muted=True)
     for edge, route in zip(edges, layout.routes, strict=True):
-        with d.group(_edge_title(edge, nodes), source=edge["source"], target=edge["target"]):
+        with d.group(
+            _edge_title(edge, nodes),
+            source=edge["source"],
+            target=edge["target"],
+            keys=links.edge_key(edge["source"], edge["target"]),
+        ):
             d.curve(route.points, stroke_opacity=0.55, weight=1.2)
             tip, before = route.points[-1], route.points[-2]
             d.arrow_head(tip, (tip[0] - before[0] or 1.0, tip[1] - before[1]), fill_opacity=0.75)
@@ -228,7 +233,7 @@ def _draw_node(
     title, second, (width, height) = face
     x, y = centre[0] - width / 2, centre[1] - height / 2
     plain = node["type"] == "Input"
-    with d.group(_node_title(node), node=node["id"]):
+    with d.group(_node_title(node), node=node["id"], keys=links.node_key(node["id"])):
         heavy = 2.2 if node["outputs"] else 1.2
         dash = "" if node["type"] in ("Input", "Einsummable") else "5 3"
         d.rect(

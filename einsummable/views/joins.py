@@ -10,7 +10,7 @@ from itertools import pairwise, product
 from math import cos, pi, sin
 from typing import Any
 
-from einsummable.views import legends
+from einsummable.views import legends, links
 from einsummable.views.blocks import (
     Scale,
     axes_text,
@@ -18,6 +18,7 @@ from einsummable.views.blocks import (
     block_text,
     block_title,
     draw_table,
+    site_keys,
     table_text,
 )
 from einsummable.views.colours import INK, PAPER, ink_on
@@ -106,16 +107,19 @@ def _cube(view: dict[str, Any]) -> Drawing:
                 corners = [
                     at({one: u, other: v, third: end}) for u, v in ((a0, b0), (a1, b0), (a1, b1), (a0, b1))
                 ]
-                _draw_facet(d, corners, block, colours)
+                _draw_facet(d, corners, block, colours, links.node_key(table["id"]))
         outline = [at({one: u, other: v, third: end}) for u, v in ((0, 0), (1, 0), (1, 1), (0, 1))]
         d.polygon(outline, stroke=INK, weight=1.5, stroke_opacity=0.8)
     _name_faces(d, view, at, (down, across, deep))
     return d
 
 
-def _draw_facet(d: Drawing, corners: list[Point], block: dict[str, Any], colours: tuple[str, ...]) -> None:
+def _draw_facet(
+    d: Drawing, corners: list[Point], block: dict[str, Any], colours: tuple[str, ...], node: str
+) -> None:
     colour, opacity = block_colour(block, colours)
-    with d.group(block_title(block), site=block["site"]):
+    keys = links.keys(node, *site_keys(block))
+    with d.group(block_title(block), site=block["site"], keys=keys):
         d.polygon(corners, fill=colour, fill_opacity=opacity, stroke=PAPER, weight=1)
         text, width = block_text(block), text_width(block_text(block), _SIZE)
         across = max(x for x, _ in corners) - min(x for x, _ in corners)
@@ -139,11 +143,11 @@ def _name_faces(d: Drawing, view: dict[str, Any], at: Any, roles: tuple[int, int
         return ""
 
     x, y = at({down: 0.5, across: 0.0, deep: 1.0})
-    _edge_name(d, dims[down], x - 8, y, "end")
+    _edge_name(d, view["table"]["id"], dims[down], x - 8, y, "end")
     x, y = at({down: 1.0, across: 0.5, deep: 1.0})
-    _edge_name(d, dims[across], x - 12, y + 16, "end")
+    _edge_name(d, view["table"]["id"], dims[across], x - 12, y + 16, "end")
     x, y = at({down: 1.0, across: 1.0, deep: 0.5})
-    _edge_name(d, dims[deep], x + 12, y + 16, "start")
+    _edge_name(d, view["table"]["id"], dims[deep], x + 12, y + 16, "start")
     x, y = at({down: 0.0, across: 0.0, deep: 0.0})
     d.text(x, y - 9, owner(deep, across), size=_SIZE, anchor="middle", bold=True)
     x, y = at({down: 1.0, across: 0.5, deep: 1.0})
@@ -152,6 +156,6 @@ def _name_faces(d: Drawing, view: dict[str, Any], at: Any, roles: tuple[int, int
     d.text(x + 12, y + 33, owner(down, deep), size=_SIZE, bold=True)
 
 
-def _edge_name(d: Drawing, dim: dict[str, Any], x: float, y: float, anchor: str) -> None:
-    with d.group("", label=dim["label"]):
+def _edge_name(d: Drawing, owner: int, dim: dict[str, Any], x: float, y: float, anchor: str) -> None:
+    with d.group("", label=dim["label"], keys=links.label_key(owner, dim["label"])):
         d.text(x, y, f"{dim['name']} {dim['extent']} ÷ {dim['parts']}", size=_SIZE, anchor=anchor, muted=True)

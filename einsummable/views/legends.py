@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from einsummable.views import amounts
+from einsummable.views import amounts, links
 from einsummable.views.colours import INK, UNPLACED, groups, ink_on, palette
 from einsummable.views.drawing import Drawing, text_width
 
@@ -74,7 +74,7 @@ def categories(names: Sequence[tuple[str, str]]) -> list[Drawing]:
 
 
 def _chip(d: Drawing, x: float, width: float, colour: str, text: str, site: int) -> None:
-    with d.group(f"site {site}", site=site):
+    with d.group(f"site {site}", site=site, keys=links.site_key(site)):
         d.rect(x, 0, width, _CHIP, fill=colour, stroke=INK, stroke_opacity=0.3)
         d.text(x + width / 2, 13, text, size=_SIZE, anchor="middle", fill=ink_on(colour))
 

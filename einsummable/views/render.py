@@ -7,8 +7,19 @@ from types import ModuleType
 from typing import Any
 
 from einsummable.errors import EinsummableError
-from einsummable.views import charts, collapsed, curves, eingraphs, joins, lanes, plans, scaling, timelines
-from einsummable.views.drawing import clean
+from einsummable.views import (
+    charts,
+    collapsed,
+    curves,
+    eingraphs,
+    joins,
+    lanes,
+    plans,
+    scaling,
+    stepcards,
+    timelines,
+)
+from einsummable.views.drawing import Drawing, clean, wrap
 
 _KINDS: dict[str, ModuleType] = {
     "graph": eingraphs,
@@ -21,6 +32,7 @@ _KINDS: dict[str, ModuleType] = {
     "costs": charts,
     "curve": curves,
     "scaling": scaling,
+    "steps": stepcards,
 }
 
 
@@ -41,6 +53,20 @@ def text(view: dict[str, Any]) -> str:
 def svg(view: dict[str, Any]) -> str:
     """Return `view` as one SVG element that stands by itself, its caption under the picture."""
     return _module(view).draw(view).finish(view["caption"], view["caption"])
+
+
+def sheet(shown: Sequence[dict[str, Any]]) -> str:
+    """Return several views as one SVG element, under each other, each with its caption: for a file."""
+    if len(shown) == 1:
+        return svg(shown[0])
+    d = Drawing()
+    for view in shown:
+        width, _ = d.place(_module(view).draw(view), 0, d.box[3] + (28 if d.box[3] else 0))
+        y = d.box[3]
+        for line in wrap(view["caption"], max(width, 360)):
+            y += 19
+            d.text(0, y, line, muted=True)
+    return d.finish("; ".join(view["caption"] for view in shown))
 
 
 def html(view: dict[str, Any] | Sequence[dict[str, Any]]) -> str:
