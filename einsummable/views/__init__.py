@@ -19,6 +19,7 @@ from einsummable.views.eingraphs import graph_view
 from einsummable.views.partitions import join_view, partition_view, plan_view
 from einsummable.views.render import html, svg, text
 from einsummable.views.scaling import scaling_view
+from einsummable.views.steps import steps_view
 from einsummable.views.taskgraphs import taskgraph_view
 from einsummable.views.timelines import timeline_view
 
@@ -31,6 +32,7 @@ __all__ = [
     "partition_view",
     "plan_view",
     "scaling_view",
+    "steps_view",
     "svg",
     "taskgraph_view",
     "text",
