@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1] / "einsummable"
 
 #: Bottom first.  A name on a line may import any name on an earlier line, none on its own or a later one.
 LAYERS = [
-    {"errors"},
+    {"errors", "course"},
     {"dtypes"},
     {"optimizers", "tensorfile"},
     {"codec"},
