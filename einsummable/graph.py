@@ -21,7 +21,7 @@ import numpy as np
 from einsummable import dtypes, scalar
 from einsummable.codec import register_union
 from einsummable.dtypes import ScalarType
-from einsummable.errors import ShapeError, Span
+from einsummable.errors import ShapeError, Span, UnknownNameError, nearest
 from einsummable.scalar import ScalarExpr
 
 #: Half-open ranges, one a dimension (or one a label of an iteration space).
@@ -461,6 +461,19 @@ class EinGraph:
         name = next((n for n, o in self.outputs if o == i), node.origin.name)
         last = max((j for j, other in enumerate(self.nodes) if other.origin.name == name), default=i)
         return name if name and last == i else f"%{i}"
+
+    def id_of(self, name: str) -> int:
+        """Return the node that a reader calls `name`.
+
+        Raises
+        ------
+        UnknownNameError
+            There is none.
+        """
+        ids = {self.name_of(i): i for i in range(len(self.nodes))}
+        if name not in ids:
+            raise UnknownNameError(f"the program has no tensor called {name!r}", notes=nearest(name, ids))
+        return ids[name]
 
     def __str__(self) -> str:
         lines = []

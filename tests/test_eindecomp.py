@@ -314,7 +314,7 @@ def test_any_pin_of_any_program_is_kept(data, p):
 @pytest.mark.parametrize(
     ("pins", "error", "message"),
     [
-        ({"Q": {"b": 2}}, UnknownNameError, "'Q', which is no tensor"),
+        ({"Q": {"b": 2}}, UnknownNameError, "no tensor called 'Q'"),
         ({"Y": {"z": 2}}, UnknownNameError, "label 'z' of 'Y', whose labels are b, o, h"),
         ({"Y": {"o": 99}}, PlanError, "label 'o' of extent 16 cannot be cut into 99 parts"),
     ],

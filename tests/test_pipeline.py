@@ -153,7 +153,7 @@ def test_a_pinned_cut_is_kept_and_the_rest_planned_around_it():
     assert net.plan.partitions[net.graph.outputs[0][1]].blocks > 1
     assert "pinned" in {row.why for row in net.explain().rows}
     np.testing.assert_array_equal(net.run()["Y"], mlp(**given))
-    with pytest.raises(UnknownNameError, match="a cut is given for 'Q', which is no tensor"):
+    with pytest.raises(UnknownNameError, match="the program has no tensor called 'Q'"):
         net.replan(pins={"Q": {}}).plan
 
 
@@ -177,3 +177,10 @@ def test_observers_are_functions():
 def test_an_input_that_is_called_like_an_option_is_told_where_to_go(option):
     with pytest.raises(PlanError, match=f"{option} must be .*, not an array of float64\nnote: an input that"):
         ein.compile("Y[i] = X[i]", X=np.ones(2), **{option: np.ones(3)})
+
+
+def test_the_kernel_calls_of_one_tensor_are_a_picture():
+    net = ein.compile("C[i,k] = A[i,j] * B[j,k]", A=(8, 8), B=(8, 8), sites=8, pins={"C": {"i": 2, "j": 4}})
+    assert "C[i,k] is made by 8 kernel calls, i 2 × j 4, on 8 sites" in str(net.picture("C"))
+    with pytest.raises(UnknownNameError, match="no tensor called 'D'"):
+        net.picture("D")

@@ -153,14 +153,10 @@ def _checked_layouts(graph: EinGraph, layouts: Mapping[str, Layout]) -> Mapping[
 
 def _checked_pins(graph: EinGraph, pins: Pins) -> dict[int, dict[str, int]]:
     """Return the pins by node, with a 1 for each label of the output that they leave out."""
-    ids = {graph.name_of(i): i for i in range(len(graph.nodes))} if pins else {}
     found = {}
     for name, parts in pins.items():
-        if name not in ids:
-            raise UnknownNameError(
-                f"a cut is given for {name!r}, which is no tensor", notes=nearest(name, ids)
-            )
-        node = graph.nodes[ids[name]]
+        i = graph.id_of(name)
+        node = graph.nodes[i]
         labels = [label for label, _ in node.space]
         for label in parts:
             if label not in labels:
@@ -169,7 +165,7 @@ def _checked_pins(graph: EinGraph, pins: Pins) -> dict[int, dict[str, int]]:
                 )
         fixed = {label: 1 for label in node.out if label} | dict(parts)
         _partition(node, [fixed.get(label, 1) for label in labels]).check(node.space, node.cuttable)
-        found[ids[name]] = fixed
+        found[i] = fixed
     return found
 
 
