@@ -194,6 +194,7 @@ class Compiled:
         /,
         *,
         keep: bool | Collection[str] = False,
+        donate: Collection[str] = (),
         timeout: float | None = None,
         observers: Sequence[Observer] = (),
         **data: Any,
@@ -207,6 +208,9 @@ class Compiled:
         keep
             On a cluster, leave the results, or those that are named, on the engines and return distributed
             tensors.
+        donate
+            Names of inputs that are given up, however the run ends: tensors on engines are freed, and results
+            may take their memory, and that of arrays.
         timeout
             Seconds after which the run is stopped with an `EngineError`.
         observers
@@ -236,26 +240,43 @@ class Compiled:
         check_run_option("timeout", timeout, seconds, "a number of seconds, or None")
         heard = isinstance(observers, tuple | list) and all(map(callable, observers))
         check_run_option("observers", observers, heard, "a list of functions of one event")
-        data = {**read_namespace(inputs), **data}
-        self._check_names(data, [*self.graph.inputs, *(p.name for p in self.graph.params)])
-        given = self._data | data
-        arrays = {}
-        for name, node in self.graph.inputs.items():
-            if name not in given:
-                raise UnknownNameError(f"no array is given for the input {name!r}")
-            arrays[name] = as_array(name, given[name], node.dtype)
+        given = self._given(inputs, data)
+        arrays, scalars = self._values(given)
         lowered = self._lowered_for(given)
         if named:
             self._check_outputs(keep)
         if keep and self.cluster is None:
             raise PlanError("keep leaves results on engines, and this program was compiled for threads")
         options = {"observers": (*observers, *self.observers)} | ({"keep": keep} if keep else {})
+        if donate:
+            several = isinstance(donate, tuple | list | set | frozenset)
+            check_run_option("donate", donate, several, "names of inputs")
+            self._check_names(donate, self.graph.inputs)
+            options["donate"] = tuple(donate)
         if self.memory is not None:
             options["memory"] = int(self.memory)
-        scalars = {p.name: given[p.name] for p in self.graph.params if p.name in given}
         results = self.executor.run(lowered, arrays, scalars, timeout=timeout, **options)
         self.last = self.executor.last
         return results
+
+    def values(
+        self, inputs: Mapping[str, Any] | None = None, /, **data: Any
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the arrays and the scalars that `run` with the same arguments would read, by name."""
+        return self._values(self._given(inputs, data))
+
+    def _given(self, inputs: Mapping[str, Any] | None, data: Mapping[str, Any]) -> dict[str, Any]:
+        data = {**read_namespace(inputs), **data}
+        self._check_names(data, [*self.graph.inputs, *(p.name for p in self.graph.params)])
+        return self._data | data
+
+    def _values(self, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        arrays = {}
+        for name, node in self.graph.inputs.items():
+            if name not in given:
+                raise UnknownNameError(f"no array is given for the input {name!r}")
+            arrays[name] = as_array(name, given[name], node.dtype)
+        return arrays, {p.name: given[p.name] for p in self.graph.params if p.name in given}
 
     def put(self, **arrays: Any) -> None:
         """Leave inputs on the cluster's engines, cut and placed as the plan reads them: runs then move none.
@@ -296,7 +317,7 @@ class Compiled:
             self._moved[key] = self._again(self.graph, given)
         return self._moved[key].tasks
 
-    def _check_names(self, given: Mapping[str, Any], known: Iterable[str]) -> None:
+    def _check_names(self, given: Iterable[str], known: Iterable[str]) -> None:
         for name in given:
             if name not in known:
                 raise UnknownNameError(
@@ -383,9 +404,11 @@ class Compiled:
             plan=plan,
         )
 
-    def picture(self) -> Picture:
-        """Return every tensor's blocks, coloured by site."""
-        return Picture(views.plan_view(self.plan, self.placement))
+    def picture(self, name: str | None = None) -> Picture:
+        """Return every tensor's blocks, coloured by site; or, of the tensor called `name`, its kernel calls."""
+        if name is None:
+            return Picture(views.plan_view(self.plan, self.placement))
+        return Picture(views.join_view(self.plan, self.placement, self.graph.id_of(name)))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         shown = [views.graph_view(self.graph)]
