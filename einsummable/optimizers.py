@@ -10,8 +10,10 @@ next_W[i,j] = W[i,j] - lr * grad_W[i,j]
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from string import ascii_lowercase
 
 import numpy as np
 
@@ -75,6 +77,14 @@ class Optimizer:
 def state_dtype(dtype: np.dtype) -> np.dtype:
     """Return the dtype in which the state of a weight is kept."""
     return dtypes.F32 if dtype.itemsize < dtypes.F32.itemsize else dtype
+
+
+def free_labels(text: str) -> list[str]:
+    """Return labels that the text uses for nothing, `i` first."""
+    words = set(re.findall(r"\w+", text))
+    letters = ascii_lowercase[8:] + ascii_lowercase[:8]
+    names = (letter + number for number in ("", *map(str, range(1, 100))) for letter in letters)
+    return [name for name in names if name not in words]
 
 
 def sgd() -> Optimizer:

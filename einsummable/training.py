@@ -10,11 +10,9 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from string import ascii_lowercase
 from typing import Any, Self
 
 import numpy as np
@@ -24,9 +22,9 @@ from einsummable.arguments import as_array, read_namespace
 from einsummable.codec import from_json, to_json
 from einsummable.compiled import Compiled
 from einsummable.display import Picture
-from einsummable.errors import DtypeError, EinsummableError, ParseError, PlanError
+from einsummable.errors import DtypeError, EinsummableError, ParseError, PlanError, UnknownNameError
 from einsummable.language.parser import parse
-from einsummable.optimizers import Optimizer, named, state_dtype
+from einsummable.optimizers import Optimizer, free_labels, named, state_dtype
 from einsummable.planner.plan import Layout
 from einsummable.runtime.cluster import Cluster
 from einsummable.runtime.session import layout_of, split_evenly
@@ -56,14 +54,17 @@ class Trainer:
         A program in the language whose result is the loss, a scalar.
     weights
         Arrays of real numbers by name, as the program calls them.
+    frozen
+        Arrays by name that the program reads in every step and that stay as they are: they are sent to the
+        engines once, have no gradients and no optimiser state, and are in no checkpoint.
     optimizer
         ``"sgd"``, ``"momentum"``, ``"adamw"``, or what `einsummable.optimizers` makes.
     lr
         The learning rate.
     loss
         Which tensor is the loss, where the program has several results.
-    sites, cluster
-        Where to run, as for `compile`.
+    sites, cluster, memory
+        Where to run, and in how many bytes a site, as for `compile`.
 
     Attributes
     ----------
@@ -99,11 +100,13 @@ class Trainer:
         loss_text: str,
         weights: Mapping[str, Any],
         *,
+        frozen: Mapping[str, Any] | None = None,
         optimizer: str | Optimizer = "adamw",
         lr: float = 1e-3,
         loss: str | None = None,
         sites: int | None = None,
         cluster: Cluster | None = None,
+        memory: float | str | None = None,
     ) -> None:
         parse(loss_text)
         self.text, self.loss, self.lr = loss_text, loss, lr
@@ -111,13 +114,16 @@ class Trainer:
         self.losses: list[float] = []
         self.net: Compiled | None = None
         self.results: dict[str, np.ndarray] = {}
-        self._sites, self._cluster = sites, cluster
+        self._sites, self._cluster, self._memory = sites, cluster, memory
         self._weights = tuple(weights)
         self._state = {name: _weight(name, value) for name, value in weights.items()}
         for weight in self._weights:
             array = self._state[weight]
             for kept in self.optimizer.state:
                 self._state[f"{kept}_{weight}"] = np.zeros(array.shape, state_dtype(array.dtype))
+        self._frozen = {name: as_array(name, value) for name, value in (frozen or {}).items()}
+        if both := sorted(self._state.keys() & self._frozen.keys()):
+            raise ParseError(f"{both[0]!r} cannot be both a weight and frozen")
         self._layouts: dict[str, Layout] | None = None  # where the state is, once that is decided
         self._programs: dict[tuple, Compiled] = {}
 
@@ -151,9 +157,8 @@ class Trainer:
         scalars = {"lr": float(self.lr), "step": self.steps + 1}
         names = [f"next_{name}" for name in self._state]
         keep = names if self.net.cluster is not None else False
-        results = self.net.run(
-            self._state | given | {name: scalars[name] for name in _OURS if name in read}, keep=keep
-        )
+        scalars = {name: scalars[name] for name in _OURS if name in read}
+        results = self.net.run(self._state | self._frozen | given | scalars, keep=keep)
         self._state = {name: results.pop(f"next_{name}") for name in self._state}
         if self.net.cluster is not None:
             self._layouts = {name: tensor.layout for name, tensor in self._state.items()}
@@ -215,6 +220,7 @@ class Trainer:
             "loss": self.loss,
             "lr": float(self.lr),
             "weights": self._weights,
+            "frozen": tuple(self._frozen),
             "sites": None if self.net is None else self.net.sites,
             "layouts": {n: [at.parts, at.sites] for n, at in (self._layouts or {}).items()},
         }
@@ -224,14 +230,29 @@ class Trainer:
 
     @classmethod
     def load(
-        cls, path: str | os.PathLike[str], *, sites: int | None = None, cluster: Cluster | None = None
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        frozen: Mapping[str, Any] | None = None,
+        sites: int | None = None,
+        cluster: Cluster | None = None,
+        memory: float | str | None = None,
     ) -> Self:
         """Return the trainer that `save` wrote; its next step is the one that would have come then.
+
+        Parameters
+        ----------
+        frozen
+            What it had as `frozen`: that is not in the file.
+        sites, cluster, memory
+            As for a new one.
 
         Raises
         ------
         EinsummableError
             The file is no checkpoint of a trainer.
+        UnknownNameError
+            Something that was frozen is missing.
         OSError
             It cannot be read.
         """
@@ -239,16 +260,20 @@ class Trainer:
         if not {"trainer", "optimizer"} <= file.metadata.keys():
             raise EinsummableError(f"{path} is no checkpoint of a trainer")
         told = json.loads(file.metadata["trainer"])
+        if missing := sorted(set(told["frozen"]) - set(frozen or {})):
+            raise UnknownNameError(f"{path} goes on only with what was frozen: {', '.join(missing)}")
         optimizer = from_json(Optimizer, file.metadata["optimizer"])
         weights = {name: file.tensors[name] for name in told["weights"]}
         trainer = cls(
             told["text"],
             weights,
+            frozen=frozen,
             optimizer=optimizer,
             lr=told["lr"],
             loss=told["loss"],
             sites=sites,
             cluster=cluster,
+            memory=memory,
         )
         trainer._state = {name: file.tensors[name] for name in trainer._state}
         trainer.losses = file.tensors[_LOSSES].tolist()
@@ -269,7 +294,7 @@ class Trainer:
         self._find_loss(given)
         gradients = ", ".join(f"grad_{name}" for name in self._weights)
         lines = [self.text.rstrip(), f"{gradients} = grad {self._loss} wrt {', '.join(self._weights)}"]
-        labels = _labels(self.text)
+        labels = free_labels(self.text)
         for name in self._weights:
             array = self._state[name]
             lines.append(self.optimizer.update(name, labels[: len(array.shape)], array.dtype))
@@ -287,13 +312,15 @@ class Trainer:
 
     def _given(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         for name in batch:
-            if name in self._state or name in _OURS:
+            if name in self._state or name in self._frozen or name in _OURS:
                 raise ParseError(f"{name!r} is the trainer's, and cannot be given with a batch")
         return {n: v if isinstance(v, _SCALARS) else as_array(n, v) for n, v in batch.items()}
 
     def _specs(self, layouts: Mapping[str, Layout] | None = None) -> dict[str, Any]:
-        layouts = layouts or {}
-        return {n: _Spec(a.shape, a.dtype, layouts.get(n)) for n, a in self._state.items()}
+        known = {n: tensor.layout for n, tensor in self._frozen.items() if hasattr(tensor, "layout")}
+        known |= layouts or {}
+        both = self._state | self._frozen
+        return {n: _Spec(tensor.shape, tensor.dtype, known.get(n)) for n, tensor in both.items()}
 
     def _program(self, given: Mapping[str, Any]) -> Compiled:
         """Return the program for batches like `given`, made the first time there is one."""
@@ -308,7 +335,9 @@ class Trainer:
 
         def made(layouts: Mapping[str, Layout] | None) -> Compiled:
             inputs = self._specs(layouts) | dict(specs) | scalars
-            return pipeline.compile(text, inputs, sites=self._sites, cluster=self._cluster)
+            return pipeline.compile(
+                text, inputs, sites=self._sites, cluster=self._cluster, memory=self._memory
+            )
 
         net = made(self._layouts)
         if net.cluster is None or self._layouts is not None:
@@ -332,13 +361,14 @@ class Trainer:
         return {name: found[f"next_{name}"] for name in self._state}
 
     def _place(self) -> None:
-        """Send weights and state to the engines, before the first step there."""
+        """Send weights, state and what is frozen to the engines, before the first step there."""
         if self.net.cluster is None:
             return
-        for name, value in self._state.items():
-            if isinstance(value, np.ndarray):
-                at = self.net.layout(name)
-                self._state[name] = self._cluster.put(value, parts=at.parts, sites=at.sites)
+        for there in (self._state, self._frozen):
+            for name, value in there.items():
+                if isinstance(value, np.ndarray) and name in self.net.graph.inputs:
+                    at = self.net.layout(name)
+                    there[name] = self._cluster.put(value, parts=at.parts, sites=at.sites)
 
     def curve(self) -> Picture:
         """Return the loss over the steps as a picture."""
@@ -366,11 +396,3 @@ def _kind(value: Any) -> tuple[tuple[int, ...], str]:
     if isinstance(value, _SCALARS):
         return (), type(value).__name__
     return tuple(value.shape), dtypes.name(value.dtype)
-
-
-def _labels(text: str) -> list[str]:
-    """Return labels that the text uses for nothing, `i` first."""
-    words = set(re.findall(r"\w+", text))
-    letters = ascii_lowercase[8:] + ascii_lowercase[:8]
-    names = (letter + number for number in ("", *map(str, range(1, 100))) for letter in letters)
-    return [name for name in names if name not in words]

@@ -12,6 +12,7 @@ scores[b,v] = rms[m](last[b,m]) * norm[m] * head[m,v]
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,18 +115,50 @@ turn[t,p,r,s] = {dtype}(where(r == s, cos(angle[t,p]), where(r < s, sin(angle[t,
 _LAYER = """\
 # layer {n}: attention
 A{n}[b,t,m]       = rms[m](X{n}[b,t,m]) * norm_a{n}[m]
-Q{n}[b,t,g,n,p,s] = (A{n}[b,t,m] * WQ{n}[m,g,n,p,r]) * turn[t,p,r,s]
-K{n}[b,t,g,p,s]   = (A{n}[b,t,m] * WK{n}[m,g,p,r]) * turn[t,p,r,s]
-V{n}[b,t,g,p,r]   = A{n}[b,t,m] * WV{n}[m,g,p,r]
+Q{n}[b,t,g,n,p,s] = ({WQ}) * turn[t,p,r,s]
+K{n}[b,t,g,p,s]   = ({WK}) * turn[t,p,r,s]
+V{n}[b,t,g,p,r]   = {WV}
 S{n}[b,g,n,q,k]   = where(k <= q, sum[p,r] Q{n}[b,q,g,n,p,r] * K{n}[b,k,g,p,r] * {scale!r}, -inf)
 P{n}[b,g,n,q,k]   = softmax[k](S{n}[b,g,n,q,k])
 O{n}[b,q,g,n,p,r] = P{n}[b,g,n,q,k] * V{n}[b,k,g,p,r]
-Y{n}[b,t,m]       = X{n}[b,t,m] + O{n}[b,t,g,n,p,r] * WO{n}[g,n,p,r,m]
+Y{n}[b,t,m]       = X{n}[b,t,m] + {WO}
 # layer {n}: feed-forward
 F{n}[b,t,m]       = rms[m](Y{n}[b,t,m]) * norm_f{n}[m]
-H{n}[b,t,h]       = silu(sum[m] F{n}[b,t,m] * W1{n}[m,h]) * (sum[m] F{n}[b,t,m] * W3{n}[m,h])
-X{after}[b,t,m]       = Y{n}[b,t,m] + H{n}[b,t,h] * W2{n}[h,m]
+H{n}[b,t,h]       = silu({W1}) * ({W3})
+X{after}[b,t,m]       = Y{n}[b,t,m] + {W2}
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Projection:
+    """A product of activations with a weight: its name in a layer, what it reads, labels summed and left."""
+
+    name: str
+    reads: str
+    summed: tuple[str, ...]
+    left: tuple[str, ...]
+
+    def operands(self, n: int) -> str:
+        """Return the product in layer `n`, as a line says it."""
+        weight = f"{self.name}{n}[{','.join((*self.summed, *self.left))}]"
+        return f"{self.reads}{n}[b,t,{','.join(self.summed)}] * {weight}"
+
+
+_HEAD = ("g", "n", "p", "r")
+
+#: The projections of a layer by the names of their weights.
+PROJECTIONS = {
+    made.name: made
+    for made in (
+        Projection("WQ", "A", ("m",), _HEAD),
+        Projection("WK", "A", ("m",), ("g", "p", "r")),
+        Projection("WV", "A", ("m",), ("g", "p", "r")),
+        Projection("WO", "O", _HEAD, ("m",)),
+        Projection("W1", "F", ("m",), ("h",)),
+        Projection("W3", "F", ("m",), ("h",)),
+        Projection("W2", "H", ("h",), ("m",)),
+    )
+}
 
 _END = """\
 # the scores of the token that comes next
@@ -172,6 +205,35 @@ def frequency(config: Config) -> str:
             return f"{base} * ({kept} + (1 - {kept}) / {float(factor)!r})"
 
 
+def declared(given: Mapping[str, tuple[tuple[str, int], ...]], dtype: str) -> str:
+    """Return an ``input`` line for each of `given`, labels and extents by name."""
+    lines = []
+    for name, labels in given.items():
+        extents = ", ".join(f"{label}={extent}" for label, extent in labels)
+        lines.append(f"input {name}[{extents}] {dtype}\n")
+    return "".join(lines)
+
+
+def turns(config: Config, dtype: str) -> str:
+    """Return the lines that make ``turn``, by how much each pair is turned at every position."""
+    angle = {"pairs": config.pairs, "frequency": frequency(config)}
+    return _TURN.format(seq=config.seq, dtype=dtype, **angle)
+
+
+def layer(config: Config, n: int, products: Mapping[str, str] | None = None) -> str:
+    """Return the lines of layer `n`, from ``X{n}`` to the X after it.
+
+    Parameters
+    ----------
+    products
+        Expressions in place of products with weights, by the names of `PROJECTIONS`.
+    """
+    plain = {name: made.operands(n) for name, made in PROJECTIONS.items()}
+    plain |= {name: f"sum[m] {plain[name]}" for name in ("W1", "W3")}
+    scale = float(1 / np.sqrt(2 * config.pairs))
+    return _LAYER.format(n=n, after=n + 1, scale=scale, **plain | dict(products or {}))
+
+
 def text(config: Config = LLAMA_7B) -> str:
     """Return the program for `config`.
 
@@ -180,15 +242,10 @@ def text(config: Config = LLAMA_7B) -> str:
     ShapeError
         The heads do not come out even.
     """
-    lines = [RMS.format(eps=config.eps)]
-    for name, labels in shapes(config).items():
-        extents = ", ".join(f"{label}={extent}" for label, extent in labels)
-        lines.append(f"input {name}[{extents}] {config.dtype}\n")
+    lines = [RMS.format(eps=config.eps), declared(shapes(config), config.dtype)]
     if config.layers:
-        angle = {"pairs": config.pairs, "frequency": frequency(config)}
-        lines.append(_TURN.format(seq=config.seq, dtype=config.dtype, **angle))
-    scale = float(1 / np.sqrt(2 * config.pairs))
-    lines += [_LAYER.format(n=n, after=n + 1, scale=scale) for n in range(config.layers)]
+        lines.append(turns(config, config.dtype))
+    lines += [layer(config, n) for n in range(config.layers)]
     return "".join([*lines, _END.format(layers=config.layers, last=config.seq - 1)])
 
 
