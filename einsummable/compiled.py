@@ -6,6 +6,7 @@ runs them.  Printing or displaying a `Compiled` shows what is already there and 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import unicodedata
@@ -13,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from math import inf
+from pathlib import Path
 from typing import Any
 
 from einsummable import views
@@ -33,7 +35,7 @@ from einsummable.planner.hardware import Hardware, host
 from einsummable.planner.plan import Layout, Placement, Plan
 from einsummable.planner.saved import SavedPlan
 from einsummable.runtime.cluster import Cluster
-from einsummable.runtime.events import Observer, RunRecord
+from einsummable.runtime.events import Observer, RunRecord, simulated
 from einsummable.runtime.executor import Executor
 from einsummable.runtime.local import LocalExecutor
 from einsummable.taskgraph.allocate import parse_bytes
@@ -41,6 +43,7 @@ from einsummable.taskgraph.fuse import fuse
 from einsummable.taskgraph.lower import lower
 from einsummable.taskgraph.simulate import Simulation, simulate
 from einsummable.taskgraph.tasks import TaskGraph
+from einsummable.views.trace import trace
 
 
 def default_sites() -> int:
@@ -183,6 +186,16 @@ class Compiled:
             layouts=self.layouts,
             pins=self.pins,
         )
+
+    @property
+    def records(self) -> dict[str, RunRecord]:
+        """The last run, where there was one, and the simulated one, by the names "measured" and "simulated"."""
+        found = {} if self.last is None else {"measured": self.last}
+        return found | {"simulated": simulated(self.simulation)}
+
+    def save_trace(self, path: str | os.PathLike[str]) -> None:
+        """Write the last run and the simulated one to a file that ui.perfetto.dev and Chrome open."""
+        Path(path).write_text(json.dumps(trace(self.records)), encoding="utf-8")
 
     def save_plan(self, path: str | os.PathLike[str]) -> None:
         """Write plan and placement to a file, for `compile` to use again."""

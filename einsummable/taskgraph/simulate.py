@@ -14,12 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
-from math import inf, prod
+from math import prod
 
 from einsummable import dtypes
 from einsummable.errors import PlanError
 from einsummable.graph import Einsummable, box_shape, flops
 from einsummable.planner.hardware import Hardware
+from einsummable.taskgraph.held import Held, series
 from einsummable.taskgraph.tasks import (
     Aggregate,
     Apply,
@@ -78,23 +79,11 @@ class Simulation:
     def memory(self) -> tuple[tuple[tuple[float, int], ...], ...]:
         """For every site the bytes of its blocks over time: ``(time, bytes from then on)``.
 
-        A block lives from the start of its task to the end of its last reader, those of results stay; a slice
-        is a view and keeps the block alive.
+        When a block begins and ends to count is said in `held`.
         """
-        changes: list[Counter[float]] = [Counter() for _ in range(self.taskgraph.sites)]
-        for i, (task, last) in enumerate(zip(self.taskgraph.tasks, _last_uses(self), strict=True)):
-            if not isinstance(task, Slice):
-                changes[task.site][self.starts[i]] += nbytes(task)
-                if last < inf:
-                    changes[task.site][last] -= nbytes(task)
-        series = []
-        for site in changes:
-            now, steps = 0, []
-            for at in sorted(site):
-                now += site[at]
-                steps.append((at, now))
-            series.append(tuple(steps))
-        return tuple(series)
+        held = Held(self.taskgraph)
+        spans = enumerate(zip(self.starts, self.ends, strict=True))
+        return series((change for i, span in spans for change in held.ended(i, *span)), self.taskgraph.sites)
 
     @cached_property
     def peaks(self) -> tuple[int, ...]:
@@ -109,19 +98,6 @@ class Simulation:
             f"{moved} bytes moved ({self.moved_between_hosts} between hosts), "
             f"peak {max(self.peaks, default=0)} bytes a site"
         )
-
-
-def _last_uses(simulation: Simulation) -> list[float]:
-    tasks = simulation.taskgraph.tasks
-    last = list(simulation.ends)
-    for out in simulation.taskgraph.outputs:
-        for t, _ in out.blocks:
-            last[t] = inf
-    for i in range(len(tasks) - 1, -1, -1):
-        until = last[i] if isinstance(tasks[i], Slice) else simulation.ends[i]
-        for j in tasks[i].inputs:
-            last[j] = max(last[j], until)
-    return last
 
 
 def simulate(taskgraph: TaskGraph, hardware: Hardware, *, in_order: bool = False) -> Simulation:

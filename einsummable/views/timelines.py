@@ -142,8 +142,12 @@ def draw(view: dict[str, Any]) -> Drawing:
 
 def node_colours(view: dict[str, Any]) -> dict[int, str]:
     """Return a colour for each node: of its own for those that took longest, one for all others."""
-    colours = {n["id"]: CATEGORIES[k] if k < len(CATEGORIES) else _OTHER for k, n in enumerate(view["nodes"])}
-    return dict(sorted(colours.items()))
+    return colours_of([n["id"] for n in view["nodes"]])
+
+
+def colours_of(nodes: Sequence[int]) -> dict[int, str]:
+    """Return a colour for each node: of its own for the first few, one for all others."""
+    return dict(sorted((i, CATEGORIES[k] if k < len(CATEGORIES) else _OTHER) for k, i in enumerate(nodes)))
 
 
 def _every(sites: int, lane: float) -> int:

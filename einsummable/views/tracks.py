@@ -1,0 +1,154 @@
+"""Runs as rows of numbers, for a timeline that grows while a program runs.
+
+Contract: a `Tracker` takes events in the order in which an observer hears them; `take` answers what came
+since it was asked last, so that what a browser was sent is added up and never sent again.  `track` is all of
+a run that is over.  Rows: ``bars`` [task, start, stop], ``moves`` [move, start, stop], ``held`` [site, time,
+bytes more or less].  What tasks are is said once, in `stage`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from einsummable.graph import flops
+from einsummable.runtime.critical import critical_path, shares
+from einsummable.runtime.events import (
+    Event,
+    MoveEnded,
+    Progress,
+    RunEnded,
+    RunRecord,
+    RunStarted,
+    TaskEnded,
+)
+from einsummable.taskgraph.held import Held, series
+from einsummable.taskgraph.tasks import Aggregate, Apply, Fused, Move, TaskGraph, calls, nbytes
+from einsummable.views import amounts, timelines
+from einsummable.views.taskgraphs import describe
+
+#: Above so many tasks, not each is told in words.
+TEXTS = 5000
+
+
+def stage(
+    taskgraph: TaskGraph, *, hosts: Sequence[int] | None = None, budget: float | None = None
+) -> dict[str, Any]:
+    """Return what all tracks of a program share: what its tasks are, and the colours of its nodes.
+
+    Parameters
+    ----------
+    budget
+        The bytes that a site may hold, where there is a limit.
+    """
+    tasks, graph = taskgraph.tasks, taskgraph.graph
+    colours = timelines.colours_of(_by_work(taskgraph))
+    many = len(tasks) > TEXTS
+    return {
+        "sites": taskgraph.sites,
+        "hosts": list(hosts) if hosts is not None else None,
+        "site": [task.site for task in tasks],
+        "node": [task.origin for task in tasks],
+        # c: computes, v: copies or looks at blocks, m: moves
+        "kind": "".join(map(_kind, tasks)),
+        "source": {str(i): tasks[t.inputs[0]].site for i, t in enumerate(tasks) if isinstance(t, Move)},
+        "bytes": {str(i): nbytes(t) for i, t in enumerate(tasks) if isinstance(t, Move)},
+        "texts": [] if many else [describe(taskgraph, i) for i in range(len(tasks))],
+        "nodes": [
+            {"id": i, "name": graph.name_of(i), "colour": colour} for i, colour in sorted(colours.items())
+        ],
+        "budget": budget,
+        "budget_text": amounts.nbytes(budget) if budget is not None else "",
+    }
+
+
+class Tracker:
+    """What is known of a run so far."""
+
+    def __init__(self, taskgraph: TaskGraph) -> None:
+        self._held = Held(taskgraph)
+        self._at, self._over, self._error = 0.0, False, ""
+        self._working: tuple[int, ...] = ()
+        self._bars: list[list[float]] = []
+        self._moves: list[list[float]] = []
+        self._changes: list[list[float]] = []
+
+    def hear(self, event: Event) -> None:
+        """Take one event."""
+        match event:
+            case RunStarted() | Progress():
+                self._at = max(self._at, event.at)
+                self._working = event.working if isinstance(event, Progress) else ()
+            case TaskEnded(task, _, start, end):
+                self._end(self._bars, task, start, end)
+            case MoveEnded(task, _, _, start, end):
+                self._end(self._moves, task, start, end)
+            case RunEnded(at, error):
+                self._at, self._error, self._over, self._working = at, error, True, ()
+
+    def _end(self, rows: list[list[float]], task: int, start: float, end: float) -> None:
+        rows.append([task, _time(start), _time(end)])
+        self._at = max(self._at, end)
+        self._changes += ([site, _time(at), size] for site, at, size in self._held.ended(task, start, end))
+
+    def take(self) -> dict[str, Any]:
+        """Return what came since the last call, and how things stand."""
+        taken = {
+            "at": _time(self._at),
+            "over": self._over,
+            "error": self._error,
+            "working": list(self._working),
+            "bars": self._bars,
+            "moves": self._moves,
+            "held": self._changes,
+        }
+        self._bars, self._moves, self._changes = [], [], []
+        return taken
+
+
+def track(record: RunRecord, name: str) -> dict[str, Any]:
+    """Return all of a run that is over, with its critical path and the peak of every site.
+
+    Parameters
+    ----------
+    name
+        What it is called: "measured" or "simulated".
+    """
+    tracker = Tracker(record.taskgraph)
+    for event in record.events:
+        tracker.hear(event)
+    found = tracker.take()
+    path = critical_path(record)
+    changes = [(int(site), at, int(size)) for site, at, size in found["held"]]
+    levels = series(changes, record.taskgraph.sites)
+    peaks = [max((held for _, held in steps), default=0) for steps in levels]
+    return found | {
+        "name": name,
+        "critical": [event.task for event in path],
+        "peaks": [amounts.nbytes(peak) for peak in peaks],
+        "caption": _caption(record, len(path), shares(record, path), max(peaks, default=0)),
+    }
+
+
+def _caption(record: RunRecord, steps: int, spent: tuple[float, float, float], peak: int) -> str:
+    words = timelines.timeline_view(record)["caption"]
+    tasks, moves, waits = (amounts.share(seconds, record.wall) for seconds in spent)
+    path = f"critical path of {amounts.many(steps, 'step')}: {tasks} tasks, {moves} moves, {waits} neither"
+    return f"{words}; {path}; at most {amounts.nbytes(peak)} held on a site"
+
+
+def _kind(task: object) -> str:
+    return "m" if isinstance(task, Move) else "c" if isinstance(task, Apply | Fused | Aggregate) else "v"
+
+
+def _time(seconds: float) -> float:
+    """Return a time to the nanosecond, which is shorter to send."""
+    return round(seconds, 9)
+
+
+def _by_work(taskgraph: TaskGraph) -> list[int]:
+    """Return the nodes that compute, those with most work first."""
+    graph = taskgraph.graph
+    computing = {origin for task in taskgraph.tasks for origin, _ in calls(task)}
+    computing |= {task.origin for task in taskgraph.tasks if isinstance(task, Aggregate)}
+    return sorted(computing, key=lambda i: (-flops(graph.nodes[i]), i))
