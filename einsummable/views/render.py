@@ -50,9 +50,9 @@ def text(view: dict[str, Any]) -> str:
     return _module(view).text(view)
 
 
-def svg(view: dict[str, Any]) -> str:
-    """Return `view` as one SVG element that stands by itself, its caption under the picture."""
-    return _module(view).draw(view).finish(view["caption"], view["caption"])
+def svg(view: dict[str, Any], *, caption: bool = True) -> str:
+    """Return `view` as one SVG element that stands by itself, its `caption` under the picture."""
+    return _module(view).draw(view).finish(view["caption"], view["caption"] if caption else "")
 
 
 def sheet(shown: Sequence[dict[str, Any]]) -> str:
