@@ -226,8 +226,8 @@ def test_extents_smaller_than_p_are_never_exceeded():
 
 def test_wide_layers_are_cut_along_the_hidden_label_and_wide_batches_along_the_batch():
     # Few rows and large weights: weights stay, as in tensor parallelism.  Many rows: as in data parallelism.
-    assert [str(c) for c in plan(ffnn(b=8, d=512, h=4096, o=512), 4).partitions[3:]] == ["h4"] * 3
-    assert [str(c) for c in plan(ffnn(b=8192, d=32, h=32, o=32), 4).partitions[3:]] == ["b4"] * 3
+    assert [str(c) for c in plan(ffnn(b=8, d=512, h=4096, o=512), 4).partitions[3:]] == ["h:4"] * 3
+    assert [str(c) for c in plan(ffnn(b=8192, d=32, h=32, o=32), 4).partitions[3:]] == ["b:4"] * 3
 
 
 UNEVEN = {
@@ -291,13 +291,13 @@ def test_an_input_that_lies_on_sites_is_cut_as_it_lies():
     lying = {"B": Layout((1, 4), (0, 1, 2, 3))}
     found = plan(graph, 4, layouts=lying)
     assert found.partitions[1].parts == (1, 4)
-    assert str(found.partitions[2]) == "k4"
+    assert str(found.partitions[2]) == "k:4"
 
 
 def test_a_pin_is_kept_and_the_rest_planned_around_it():
     graph = ffnn()
-    assert str(plan(graph, 4, pins={"Y": {"o": 4}}).partitions[5]) == "o4"
-    assert str(plan(graph, 4, pins={"Y": {"h": 2, "b": 2}}).partitions[5]) == "b2 h2"
+    assert str(plan(graph, 4, pins={"Y": {"o": 4}}).partitions[5]) == "o:4"
+    assert str(plan(graph, 4, pins={"Y": {"h": 2, "b": 2}}).partitions[5]) == "b:2 h:2"
     assert plan(graph, 4, pins={"W": {"d1": 2}}).partitions[1].parts == (1, 2)
 
 

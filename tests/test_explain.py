@@ -59,7 +59,7 @@ def test_printed_as_a_table(golden):
 
 def test_a_row_says_what_its_cut_multiplies():
     told = explain(plan(ffnn(), 4, pins={"Y": {"b": 2, "h": 2}}))
-    assert told.rows[5].partition == "b2 h2"
+    assert told.rows[5].partition == "b:2 h:2"
     assert told.rows[5].copied == "V ×2, partial sums of h ×2"
     assert told.rows[4].copied == ""
 

@@ -27,9 +27,9 @@ def cuts(graph, p):
 def test_the_plans_of_a_feed_forward_network():
     assert cuts(ffnn(), 4) == {
         "single site": ["whole", "whole", "whole"],
-        "data parallel": ["b4", "b4", "b4"],
-        "tensor parallel": ["h4", "h4", "h4"],
-        "2-D": ["b2 h2", "b2 h2", "b2 o2"],
+        "data parallel": ["b:4", "b:4", "b:4"],
+        "tensor parallel": ["h:4", "h:4", "h:4"],
+        "2-D": ["b:2 h:2", "b:2 h:2", "b:2 o:2"],
     }
 
 
@@ -43,8 +43,8 @@ def test_tensor_parallel_pays_for_its_partial_results_only_once():
 def test_multi_head_attention_has_a_sequence_and_heads():
     found = cuts(multi_head(b=4), 4)
     assert set(found) == {"single site", "data parallel", "tensor parallel", "sequence parallel", "2-D"}
-    assert found["sequence parallel"] == ["t4", "t4", "t4", "q4", *["q4"] * 5, "q4", "q4"]
-    assert found["tensor parallel"] == ["h4"] * 11
+    assert found["sequence parallel"] == ["t:4", "t:4", "t:4", "q:4", *["q:4"] * 5, "q:4", "q:4"]
+    assert found["tensor parallel"] == ["h:4"] * 11
 
 
 def test_a_batch_of_one_is_no_data_parallelism():
@@ -59,7 +59,7 @@ def test_a_map_has_no_tensor_parallel_plan():
     assert "tensor parallel" not in cuts(g.build(), 4)
 
 
-@pytest.mark.parametrize(("p", "cut"), [(6, "i3 k2"), (7, "i7"), (16, "i4 k4")])
+@pytest.mark.parametrize(("p", "cut"), [(6, "i:3 k:2"), (7, "i:7"), (16, "i:4 k:4")])
 def test_two_dimensions_are_as_square_as_p_allows(p, cut):
     g = GraphBuilder()
     a, b = g.input("A", (64, 64)), g.input("B", (64, 64))

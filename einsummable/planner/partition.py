@@ -63,5 +63,5 @@ class Partition:
                 raise PlanError(f"label {label!r} cannot be cut: it lies inside a group")
 
     def __str__(self) -> str:
-        cuts = [f"{label}{n}" for label, n in zip(self.labels, self.parts, strict=True) if n > 1]
+        cuts = [f"{label}:{n}" for label, n in zip(self.labels, self.parts, strict=True) if n > 1]
         return " ".join(cuts) or "whole"
