@@ -148,6 +148,14 @@ class Compiled:
         given = [self.memory, None if self.hardware is None else self.hardware.memory]
         return min((n for n in given if n is not None), default=inf)
 
+    @cached_property
+    def budget(self) -> int | None:
+        """The bytes that runs keep to: `memory`, or what the hardware has where one would hold more."""
+        if self.memory is not None:
+            return int(self.memory)
+        short = self.limit < inf and max(self.simulation.peaks, default=0) > self.limit
+        return int(self.limit) if short else None
+
     @property
     def plan(self) -> Plan:
         """How every node is cut."""
@@ -266,8 +274,8 @@ class Compiled:
             check_run_option("donate", donate, several, "names of inputs")
             self._check_names(donate, self.graph.inputs)
             options["donate"] = tuple(donate)
-        if self.memory is not None:
-            options["memory"] = int(self.memory)
+        if self.budget is not None:
+            options["memory"] = self.budget
         results = self.executor.run(lowered, arrays, scalars, timeout=timeout, **options)
         self.last = self.executor.last
         return results
@@ -315,7 +323,7 @@ class Compiled:
         parts, homes = self.plan.partitions, self.placement.homes
         return {
             node.name: Layout(parts[i].parts, homes[i])
-            for i, node in enumerate(self.graph.nodes)
+            for i, node in enumerate(self.plan.graph.nodes)
             if isinstance(node, Input)
         }
 
@@ -421,10 +429,10 @@ class Compiled:
         """Return every tensor's blocks, coloured by site; or, of the tensor called `name`, its kernel calls."""
         if name is None:
             return Picture(views.plan_view(self.plan, self.placement))
-        return Picture(views.join_view(self.plan, self.placement, self.graph.id_of(name)))
+        return Picture(views.join_view(self.plan, self.placement, self.plan.graph.id_of(name)))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        shown = [views.graph_view(self.graph)]
+        shown = [views.graph_view(self.plan.graph if "choice" in vars(self) else self.graph)]
         if "choice" in vars(self):
             shown.append(views.plan_view(self.plan, self.placement))
         if self.last is not None:

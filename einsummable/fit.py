@@ -1,15 +1,15 @@
 """Plans that fit: the best of those whose sites never hold more bytes than they have.
 
 Contract: `fitting` answers the choice of `choose` where that fits, as a simulated run tells; else the best
-of the other plans that do, with more and smaller blocks where none of the same number does; else the one
-that brings the fewest bytes to disk and back, as a MemoryPlan tells; else it refuses, with what is needed,
-what there is, and what would help.
+of the other plans that do; else, where one fits as a MemoryPlan tells, that of the same graph or of one that
+computes least again (see `rematerialise`); else one with more and smaller blocks; else the one that brings
+the fewest bytes to disk and back; else it refuses, with what is needed, what there is, and what would help.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from math import inf
 
 from einsummable.choose import Choice, choose, realised
@@ -21,6 +21,7 @@ from einsummable.planner.explain import amount
 from einsummable.planner.hardware import Hardware, host
 from einsummable.planner.plan import Layout, Plan
 from einsummable.planner.strategies import named_plans
+from einsummable.rematerialise import candidates
 from einsummable.taskgraph.allocate import allocate, least_budgets
 from einsummable.taskgraph.simulate import Simulation, simulate
 from einsummable.taskgraph.tasks import Apply, Fused, nbytes
@@ -62,20 +63,63 @@ def fitting(
     best = choose(graph, sites, p=p, by=by, layouts=layouts, pins=pins, hardware=hardware)
     if memory == inf:
         return best
-    tried = [_simulated(best)]
-    if _peak(tried[0]) <= memory:
-        return tried[0]
-    for plans in _others(best.plan, graph, p, layouts or {}, pins, hardware):
-        found = [_simulated(realised(plan, sites, layouts or {}, hardware)) for plan in plans]
-        tried += found
-        fit = [choice for choice in found if _peak(choice) <= memory]
-        if fit:
-            return min(fit, key=lambda c: c.simulation.makespan if by == "seconds" else c.tasks.bytes_moved)
-    evicting = [choice for choice in tried if _can_evict(choice, memory)]
-    if evicting:
-        return min(evicting, key=lambda c: _evicted(c, memory))
-    closest = min(tried, key=lambda c: max(least_budgets(c.tasks)))
+    search = _Search(graph, sites, memory, p, layouts or {}, pins, hardware)
+    for found in search.stages(best):
+        if found:
+            return min(found, key=lambda c: c.simulation.makespan if by == "seconds" else c.tasks.bytes_moved)
+    closest = min(search.tried, key=lambda c: max(least_budgets(c.tasks)))
     raise _refusal(closest, memory, "no plan fits: the one that needs least")
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Plans that are tried one after another; `tried` has them all."""
+
+    graph: EinGraph
+    sites: int
+    memory: float
+    p: int
+    layouts: Mapping[str, Layout]
+    pins: Pins | None
+    hardware: Hardware | None
+    tried: list[Choice] = field(default_factory=list)
+
+    def stages(self, best: Choice) -> Iterator[list[Choice]]:
+        """Yield the choices that fit, of one kind after another."""
+        self.tried.append(_simulated(best))
+        yield self._fit(self.tried)
+        yield self._fit(self._realised(self._others(best.plan)))
+        yield [choice for choice in self.tried if _planned(choice) <= self.memory]
+        for again in candidates(self.graph):
+            made = self._realised([self._eindecomp(again, self.p)])
+            yield self._fit(made) or [choice for choice in made if _planned(choice) <= self.memory]
+        for times in FINER:
+            yield self._fit(self._realised(self._finer(times * self.p)))
+        evicting = [choice for choice in self.tried if _can_evict(choice, self.memory)]
+        yield sorted(evicting, key=lambda c: _evicted(c, self.memory))[:1]
+
+    def _fit(self, choices: list[Choice]) -> list[Choice]:
+        return [choice for choice in choices if _peak(choice) <= self.memory]
+
+    def _realised(self, plans: list[Plan]) -> list[Choice]:
+        made = [_simulated(realised(plan, self.sites, self.layouts, self.hardware)) for plan in plans]
+        self.tried.extend(made)
+        return made
+
+    def _eindecomp(self, graph: EinGraph, p: int) -> Plan:
+        return eindecomp(graph, p, layouts=self.layouts, pins=self.pins, hardware=self.hardware)
+
+    def _others(self, best: Plan) -> list[Plan]:
+        """Return plans of other strategies."""
+        plans = [eindecomp(self.graph, self.p, layouts=self.layouts, pins=self.pins)]
+        if not self.pins:
+            plans += named_plans(self.graph, self.p, layouts=self.layouts)
+        return [plan for plan in plans if plan.partitions != best.partitions]
+
+    def _finer(self, p: int) -> list[Plan]:
+        """Return plans of more and smaller blocks."""
+        plans = [self._eindecomp(self.graph, p)]
+        return plans if self.pins else [*plans, *named_plans(self.graph, p, layouts=self.layouts)]
 
 
 def fitted(choice: Choice, memory: float) -> Choice:
@@ -88,24 +132,6 @@ def fitted(choice: Choice, memory: float) -> Choice:
     return choice
 
 
-def _others(
-    best: Plan,
-    graph: EinGraph,
-    p: int,
-    layouts: Mapping[str, Layout],
-    pins: Pins | None,
-    hardware: Hardware | None,
-) -> Iterator[list[Plan]]:
-    """Yield plans to try: those of other strategies, then finer ones."""
-    plans = [eindecomp(graph, p, layouts=layouts, pins=pins)]
-    if not pins:
-        plans += named_plans(graph, p, layouts=layouts)
-    yield [plan for plan in plans if plan.partitions != best.partitions]
-    for times in FINER:
-        finer = [eindecomp(graph, times * p, layouts=layouts, pins=pins, hardware=hardware)]
-        yield finer if pins else [*finer, *named_plans(graph, times * p, layouts=layouts)]
-
-
 def _simulated(choice: Choice) -> Choice:
     """Return `choice` with a simulated run: where no hardware is known, on a server."""
     if choice.simulation is not None:
@@ -115,6 +141,11 @@ def _simulated(choice: Choice) -> Choice:
 
 def _peak(choice: Choice) -> int:
     return max(choice.simulation.peaks, default=0)
+
+
+def _planned(choice: Choice) -> int:
+    """Return what the fullest site needs where tasks run in the order of a MemoryPlan."""
+    return max(allocate(choice.tasks).peaks, default=0)
 
 
 def _can_evict(choice: Choice, memory: float) -> bool:

@@ -18,6 +18,7 @@ from einsummable.planner import bounds
 from einsummable.planner.cost import balance, tensor_bytes
 from einsummable.planner.plan import Layout, Placement, Plan
 from einsummable.planner.reasons import copies, reasons
+from einsummable.rematerialise import computed_again
 
 #: The longest line.
 WIDTH = 110
@@ -106,6 +107,8 @@ class Explanation:
         What the runs are simulated on.
     memory
         The bytes a site may hold.
+    again
+        How many nodes compute what was computed before, to hold less at once.
     rows, strategies
         The nodes, and all strategies, that of the plan first.
     """
@@ -120,6 +123,7 @@ class Explanation:
     bound: float = 0.0
     hardware: str = ""
     memory: float = inf
+    again: int = 0
 
     @property
     def strategy(self) -> str:
@@ -162,6 +166,8 @@ class Explanation:
         if self.peak is not None:
             limit = f" of {amount(self.memory)}B" if self.memory < inf else ""
             lines.append(f"  memory        {amount(self.peak)}B{limit} on the fullest site (simulated)")
+        if self.again:
+            lines.append(f"  made again    {self.again} of {len(self.rows)} nodes, to hold less at once")
         lines.append(f"  kernel calls  {self.calls}")
         busiest = f"the busiest site has {self.balance:.2f} × the mean"
         lines.append(f"  operations    {amount(self.flops)}, {busiest}")
@@ -258,6 +264,7 @@ def explain(
         bounds.moved(graph, sites, layouts),
         hardware,
         memory,
+        len(computed_again(graph)),
     )
 
 

@@ -13,6 +13,7 @@ from einsummable import codec, dtypes
 from einsummable.errors import PlanError
 from einsummable.graph import EinGraph, Input
 from einsummable.planner.plan import Placement, Plan
+from einsummable.rematerialise import candidates, computed_again
 
 #: The version of the format.
 FORMAT = "einsummable plan 1"
@@ -49,11 +50,15 @@ def load(path: str | os.PathLike[str]) -> SavedPlan:
 def for_graph(plan: Plan, graph: EinGraph) -> Plan:
     """Return `plan` for `graph`, which may have been written in other words but must compute the same.
 
+    A plan that computes tensors again to hold less (see `rematerialise`) is one for `graph`, too.
+
     Raises
     ------
     PlanError
         It is a plan for another graph.
     """
+    if plan.graph != graph and computed_again(plan.graph):
+        graph = next((made for made in candidates(graph) if made == plan.graph), graph)
     if plan.graph != graph:
         raise PlanError("the plan is for another program", notes=(_difference(plan.graph, graph),))
     plan = replace(plan, graph=graph)
