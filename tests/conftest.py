@@ -17,6 +17,15 @@ def pytest_addoption(parser):
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden/ from this run")
 
 
+def pytest_collection_modifyitems(config, items):
+    """Try a fifth of the random programs, ten at least, where slow tests are left out."""
+    if "not slow" in config.option.markexpr:
+        for test in {item.obj for item in items if getattr(item.obj, "is_hypothesis_test", False)}:
+            given = test._hypothesis_internal_use_settings  # hypothesis lets nobody set them twice
+            few = min(given.max_examples, max(10, given.max_examples // 5))
+            test._hypothesis_internal_use_settings = settings(given, max_examples=few)
+
+
 @pytest.fixture
 def golden(request):
     """Compare text with ``tests/golden/<test module>/<test name>.txt``: ``golden(str(thing))``."""

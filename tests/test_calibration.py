@@ -33,6 +33,7 @@ def test_the_programs_that_are_run_are_well_formed(sites):
     assert sum(isinstance(t, tasks.Apply) for t in program.tasks) == 4 * sites
 
 
+@pytest.mark.slow
 def test_this_process_can_be_calibrated():
     hardware = ein.calibrate(LocalExecutor(2), "here")
     hardware.check()

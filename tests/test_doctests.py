@@ -11,7 +11,14 @@ import einsummable
 MODULES = sorted(m.name for m in pkgutil.walk_packages(einsummable.__path__, "einsummable."))
 
 
-@pytest.mark.parametrize("name", ["einsummable", *MODULES])
+#: Examples that measure something for seconds.
+SLOW = {"einsummable.calibration"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in ("einsummable", *MODULES)],
+)
 def test_examples(name):
     assert doctest.testmod(import_module(name)).failed == 0
 

@@ -24,6 +24,7 @@ def written(capsysbinary, *options):
 
 
 @needs_data
+@pytest.mark.slow
 @pytest.mark.parametrize("where", [["--sites", n] for n in "1234"], ids=" ".join)
 def test_the_text_is_that_of_llama2c(capsysbinary, where):
     assert written(capsysbinary, *where) == (DATA / "stories260K.expected.txt").read_bytes()
@@ -37,6 +38,7 @@ def test_the_text_is_that_of_llama2c_on_two_engines(capsysbinary):
 
 
 @needs_data
+@pytest.mark.slow
 def test_a_prompt_goes_on_as_it_did():
     text = (DATA / "stories260K.expected.txt").read_text()
     words = tokenizer.load(TOKENIZER)
@@ -50,6 +52,7 @@ def test_a_prompt_goes_on_as_it_did():
 
 
 @needs_data
+@pytest.mark.slow
 def test_a_prompt_is_part_of_the_text_and_a_seed_repeats_it(capsysbinary):
     options = "--prompt", "Tom had a cat", "--steps", "20", "--temperature", "0.9", "--top-p", "0.9", "--seed"
     first, again, other = (written(capsysbinary, *options, seed) for seed in ("1", "1", "2"))
