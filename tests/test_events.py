@@ -8,11 +8,13 @@ from test_engine import matmul
 from einsummable.runtime.events import (
     EventReader,
     MoveEnded,
+    Progress,
     RunEnded,
     RunRecord,
     RunStarted,
     SiteLog,
     TaskEnded,
+    recorded,
 )
 
 
@@ -52,6 +54,15 @@ def test_a_reader_tells_everything_once():
     there.sent.append((6, 1.0))
     assert list(reader.poll()) == [MoveEnded(6, 1, 0, 1.0, 2.0, 128)]
     assert list(reader.poll()) == []
+
+
+def test_what_an_observer_heard_is_the_record():
+    record = RunRecord(matmul(), logs(), began=1000.0, wall=4.5)
+    heard = recorded(matmul(), record.events)
+    assert heard.events == record.events
+    assert heard.wall == record.wall
+    before = recorded(matmul(), [*record.events[:3], Progress(1.25, (3, -1))])
+    assert (before.wall, before.error, len(before.tasks)) == (1.25, "it is still running", 2)
 
 
 def test_a_record_reads_as_text_and_travels():

@@ -10,7 +10,7 @@ is from the Unix epoch.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
@@ -217,18 +217,34 @@ class RunRecord:
     __repr__ = __str__
 
 
+def recorded(taskgraph: TaskGraph, events: Iterable[Event], began: float = 0.0) -> RunRecord:
+    """Return what an observer heard as the record of a run; of one that goes on, so far."""
+    logs = [SiteLog(site, offset=began) for site in range(taskgraph.sites)]
+    wall, error = 0.0, "it is still running"
+    for event in events:
+        match event:
+            case TaskEnded(task, site, started, ended):
+                logs[site].ran.append((task, started, ended))
+            case MoveEnded(task, source, site, sent, received):
+                logs[source].sent.append((task, sent))
+                logs[site].received.append((task, received))
+            case RunEnded(at, why):
+                wall, error = at, why
+            case _:
+                wall = event.at
+    return RunRecord(taskgraph, tuple(logs), began, wall, error)
+
+
 def simulated(simulation: Simulation) -> RunRecord:
     """Return what `simulation` says as the record of a run, so that the pictures of runs show it."""
-    taskgraph = simulation.taskgraph
-    logs = [SiteLog(site, offset=0.0) for site in range(taskgraph.sites)]
-    for i in sorted(range(len(taskgraph.tasks)), key=lambda i: simulation.ends[i]):
-        task, start, end = taskgraph.tasks[i], simulation.starts[i], simulation.ends[i]
+    tasks = simulation.taskgraph.tasks
+    ended: list[TaskEnded | MoveEnded] = []
+    for i, (task, start, end) in enumerate(zip(tasks, simulation.starts, simulation.ends, strict=True)):
         if isinstance(task, Move):
-            logs[taskgraph.tasks[task.inputs[0]].site].sent.append((i, start))
-            logs[task.site].received.append((i, end))
+            ended.append(MoveEnded(i, tasks[task.inputs[0]].site, task.site, start, end, nbytes(task)))
         else:
-            logs[task.site].ran.append((i, start, end))
-    return RunRecord(taskgraph, tuple(logs), 0.0, simulation.makespan)
+            ended.append(TaskEnded(i, task.site, start, end))
+    return recorded(simulation.taskgraph, [*sorted(ended, key=_when), RunEnded(simulation.makespan)])
 
 
 def _when(event: TaskEnded | MoveEnded) -> float:

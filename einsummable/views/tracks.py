@@ -8,10 +8,12 @@ bytes more or less].  What tasks are is said once, in `stage`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
-from einsummable.graph import flops
+from einsummable.graph import box_shape, flops
 from einsummable.runtime.critical import critical_path, shares
 from einsummable.runtime.events import (
     Event,
@@ -24,7 +26,8 @@ from einsummable.runtime.events import (
 )
 from einsummable.taskgraph.held import Held, series
 from einsummable.taskgraph.tasks import Aggregate, Apply, Fused, Move, TaskGraph, calls, nbytes
-from einsummable.views import amounts, timelines
+from einsummable.views import amounts, naming, timelines
+from einsummable.views.colours import palette
 from einsummable.views.taskgraphs import describe
 
 #: Above so many tasks, not each is told in words.
@@ -43,10 +46,14 @@ def stage(
     """
     tasks, graph = taskgraph.tasks, taskgraph.graph
     colours = timelines.colours_of(_by_work(taskgraph))
+    spans = dict.fromkeys(node.origin.span for node in graph.nodes if node.origin.span is not None)
     many = len(tasks) > TEXTS
     return {
+        "text": graph.text,
+        "spans": [[span.start, span.stop] for span in spans],
         "sites": taskgraph.sites,
         "hosts": list(hosts) if hosts is not None else None,
+        "colours": list(palette(taskgraph.sites, tuple(hosts) if hosts is not None else None)),
         "site": [task.site for task in tasks],
         "node": [task.origin for task in tasks],
         # c: computes, v: copies or looks at blocks, m: moves
@@ -55,7 +62,13 @@ def stage(
         "bytes": {str(i): nbytes(t) for i, t in enumerate(tasks) if isinstance(t, Move)},
         "texts": [] if many else [describe(taskgraph, i) for i in range(len(tasks))],
         "nodes": [
-            {"id": i, "name": graph.name_of(i), "colour": colour} for i, colour in sorted(colours.items())
+            {
+                "id": i,
+                "name": graph.name_of(i),
+                "colour": colour,
+                "does": f"{naming.tensor(graph, i)} = {naming.formula(graph, i)}",
+            }
+            for i, colour in sorted(colours.items())
         ],
         "budget": budget,
         "budget_text": amounts.nbytes(budget) if budget is not None else "",
@@ -122,19 +135,39 @@ def track(record: RunRecord, name: str) -> dict[str, Any]:
     changes = [(int(site), at, int(size)) for site, at, size in found["held"]]
     levels = series(changes, record.taskgraph.sites)
     peaks = [max((held for _, held in steps), default=0) for steps in levels]
+    view = timelines.timeline_view(record)
     return found | {
         "name": name,
         "critical": [event.task for event in path],
         "peaks": [amounts.nbytes(peak) for peak in peaks],
-        "caption": _caption(record, len(path), shares(record, path), max(peaks, default=0)),
+        "busy": [amounts.share(record.busy(site), record.wall) for site in range(record.taskgraph.sites)],
+        "spent": {str(node["id"]): amounts.seconds(node["seconds"]) for node in view["nodes"]},
+        "headline": view["caption"].partition(";")[0],
+        "caption": f"{view['caption']}; {_caption(record, len(path), shares(record, path), peaks)}",
     }
 
 
-def _caption(record: RunRecord, steps: int, spent: tuple[float, float, float], peak: int) -> str:
-    words = timelines.timeline_view(record)["caption"]
-    tasks, moves, waits = (amounts.share(seconds, record.wall) for seconds in spent)
-    path = f"critical path of {amounts.many(steps, 'step')}: {tasks} tasks, {moves} moves, {waits} neither"
-    return f"{words}; {path}; at most {amounts.nbytes(peak)} held on a site"
+def _caption(record: RunRecord, steps: int, spent: tuple[float, float, float], peaks: Sequence[int]) -> str:
+    tasks, moves, rest = (amounts.share(seconds, record.wall) for seconds in spent)
+    path = f"critical path of {amounts.many(steps, 'step')}: {tasks} tasks, {moves} moves, {rest} waiting"
+    return f"{path}; at most {amounts.nbytes(max(peaks, default=0))} held on a site"
+
+
+def run_view(
+    taskgraph: TaskGraph,
+    records: Mapping[str, RunRecord],
+    *,
+    hosts: Sequence[int] | None = None,
+    budget: float | None = None,
+) -> dict[str, Any]:
+    """Return runs of one program, to be drawn on one scale; `hosts` and `budget` as in `stage`."""
+    tracks = [track(record, name) for name, record in records.items()]
+    return {
+        "kind": "run",
+        "stage": stage(taskgraph, hosts=hosts, budget=budget),
+        "tracks": tracks,
+        "caption": "\n".join(f"{t['name']}: {t['caption']}" for t in tracks),
+    }
 
 
 def _kind(task: object) -> str:
@@ -147,8 +180,12 @@ def _time(seconds: float) -> float:
 
 
 def _by_work(taskgraph: TaskGraph) -> list[int]:
-    """Return the nodes that compute, those with most work first."""
+    """Return the nodes after which tasks that compute are named, most work first."""
     graph = taskgraph.graph
-    computing = {origin for task in taskgraph.tasks for origin, _ in calls(task)}
-    computing |= {task.origin for task in taskgraph.tasks if isinstance(task, Aggregate)}
-    return sorted(computing, key=lambda i: (-flops(graph.nodes[i]), i))
+    spaces = [max(prod(n for _, n in node.space), 1) for node in graph.nodes]
+    work: dict[int, float] = defaultdict(float)
+    for task in taskgraph.tasks:
+        if isinstance(task, Apply | Fused | Aggregate):
+            shares = ((origin, prod(box_shape(ranges)) / spaces[origin]) for origin, ranges in calls(task))
+            work[task.origin] += sum(flops(graph.nodes[origin]) * share for origin, share in shares)
+    return sorted(work, key=lambda i: (-work[i], i))
