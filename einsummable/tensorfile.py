@@ -1,8 +1,9 @@
 """Tensors by name in a file of the `safetensors` format: a length, a JSON header, and the data.
 
 Contract: `read` maps the file into memory, so that nothing is read before it is used and nothing is copied,
-which the package `safetensors` does; `write` puts a whole file in place of the old one at once, so that
-whoever reads it, and whenever the writer dies, finds one or the other and never a part.
+which the package `safetensors` does (its arrays are regions of the file, see `mapped`); `write` puts a whole
+file in place of the old one at once, so that whoever reads it, and whenever the writer dies, finds one or
+the other and never a part.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 
 from einsummable import dtypes
 from einsummable.errors import DtypeError, EinsummableError
+from einsummable.mapped import memmap
 
 _DTYPES = {
     "F32": "f32",
@@ -70,7 +72,7 @@ def read(path: Path) -> TensorFile:
             header = json.loads(file.read(length))
         except ValueError as error:
             raise EinsummableError(f"{path} is no safetensors file: {error}") from error
-    data = np.memmap(path, np.uint8, "r", 8 + length) if size > 8 + length else np.empty(0, np.uint8)
+    data = memmap(path, offset=8 + length) if size > 8 + length else np.empty(0, np.uint8)
     metadata = header.pop("__metadata__", {})
     found = {}
     for name, entry in header.items():

@@ -12,8 +12,9 @@ ROOT = Path(__file__).parents[1] / "einsummable"
 
 #: Bottom first.  A name on a line may import any name on an earlier line, none on its own or a later one.
 LAYERS = [
-    {"errors", "course"},
+    {"errors", "course", "progress"},
     {"dtypes"},
+    {"mapped"},
     {"optimizers", "tensorfile"},
     {"codec"},
     {"functions"},
@@ -31,12 +32,14 @@ LAYERS = [
     {"taskgraph"},
     {"choose"},
     {"fit"},
+    {"exploring"},
     {"runtime"},
     {"calibration"},
     {"views"},
-    {"display"},
+    {"display", "background"},
     {"options"},
     {"widgets"},
+    {"interactive"},
     {"compiled"},
     {"pipeline"},
     {"training"},

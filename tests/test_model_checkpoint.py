@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from einsummable.errors import DtypeError, EinsummableError, ShapeError
+from einsummable.mapped import region
 from einsummable.models import checkpoint, decoding
 from einsummable.models.decoder import Decoder
 from einsummable.models.llama import Config, Scaling
@@ -80,9 +81,9 @@ def test_scaled_positions(tmp_path, scaling, stretched):
 def test_weights_are_views_of_the_files(tmp_path):
     lm.write(tmp_path)
     for array in checkpoint.load(tmp_path).weights.values():
-        while isinstance(array.base, np.ndarray):
-            array = array.base
-        assert isinstance(array, np.memmap)
+        found = region(array)
+        assert found.file.path.startswith(str(tmp_path))
+        np.testing.assert_array_equal(found.read(), array)
 
 
 def test_llama2c_and_transformers_differ_in_how_heads_are_paired(tmp_path):
@@ -146,20 +147,31 @@ def test_a_configuration_that_does_not_fit_is_refused(tmp_path, change, error, m
         checkpoint.load(tmp_path)
 
 
-def test_a_weight_of_another_dtype_is_refused(tmp_path):
-    lm.write(tmp_path)
-    mixed = lm.weights() | {"lm_head.weight": lm.weights()["lm_head.weight"].astype(np.float16)}
-    (tmp_path / "model.safetensors.index.json").unlink()
-    lm.save_file(mixed, tmp_path / "model.safetensors")
-    with pytest.raises(DtypeError, match="the weight head is f16, others are f32"):
-        checkpoint.load(tmp_path)
+def rewrite(folder, **weights):
+    """Write a model again, in one file, with some weights that are other ones."""
+    lm.write(folder)
+    (folder / "model.safetensors.index.json").unlink()
+    lm.save_file(lm.weights() | weights, folder / "model.safetensors")
 
 
-def test_integers_are_refused(tmp_path):
-    lm.write(tmp_path)
-    (tmp_path / "model.safetensors.index.json").unlink()
-    lm.save_file({"model.norm.weight": np.zeros(32, np.int8)}, tmp_path / "model.safetensors")
-    with pytest.raises(DtypeError, match=r"model\.norm\.weight is I8"):
+def test_weights_of_another_dtype_are_cast(tmp_path):
+    rewrite(tmp_path, **{"lm_head.weight": lm.weights()["lm_head.weight"].astype(np.float16)})
+    model = checkpoint.load(tmp_path)
+    assert (model.config.dtype, model.weights["head"].dtype) == ("f32", np.float16)
+    np.testing.assert_allclose(scores(model), lm.forward(lm.weights(), TOKENS), rtol=1e-2, atol=1e-2)
+
+
+def test_what_is_stored_in_16_bits_is_computed_in_32_if_asked(tmp_path):
+    written = lm.write(tmp_path, dtype=lm.BF16)
+    model = checkpoint.load(tmp_path, "f32")
+    assert (model.config.dtype, model.weights["head"].dtype) == ("f32", lm.BF16)
+    np.testing.assert_allclose(scores(model), lm.forward(written, TOKENS), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("dtype", "name"), [(np.int8, "I8"), (np.int32, "norm is i32")])
+def test_integers_are_refused(tmp_path, dtype, name):
+    rewrite(tmp_path, **{"model.norm.weight": np.zeros(32, dtype)})
+    with pytest.raises(DtypeError, match=name):
         checkpoint.load(tmp_path)
 
 

@@ -5,8 +5,8 @@ of its iteration space into a `Kernel`; equal requests are answered from a cache
 the blocks it reads, the first index of every label's range, and the values of the scalars it reads.  It is
 safe to call from several threads, never writes to its inputs, and makes a fresh array, except that
 reshapes and selections may return a view; given ``out``, an array of the result's shape, dtype and any
-strides that shares no memory with an input, it writes there and returns that.  Slices, assembly and
-aggregation have the same form.
+strides that shares no memory with an input, or is the block that an update changes, it writes there and
+returns that.  Slices, assembly and aggregation have the same form.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from einsummable.kernels.compiled import compiled
 from einsummable.kernels.contraction import contraction
 from einsummable.kernels.fused import fused
 from einsummable.kernels.gather import Lookup
+from einsummable.kernels.update import Updating, update_of
 
 
 class Kernel(Protocol):
@@ -90,6 +91,9 @@ def prepare(call: Call, shape: tuple[int, ...]) -> Kernel:
         case Einsummable():
             if _is_product(node, shape):
                 return contraction(node, call.args, shape)
+            update = update_of(node, call.args, call.params)
+            if update is not None:
+                return Updating(node, update, shape)
             loops = compiled(node, call.args, call.params, shape)
             return fused(node, call.args, call.params, shape) if loops is None else loops
         case Reshape():

@@ -18,6 +18,7 @@ import numpy as np
 
 from einsummable import dtypes, tensorfile
 from einsummable.errors import DtypeError, EinsummableError, ShapeError
+from einsummable.mapped import memmap
 from einsummable.models import decoding
 from einsummable.models.llama import Config, Scaling
 
@@ -45,12 +46,11 @@ class Checkpoint:
             shape, array = tuple(extent for _, extent in labels), self.weights[name]
             if array.shape != shape:
                 raise ShapeError(f"the weight {name} has shape {array.shape}, the model needs {shape}")
-            if array.dtype != dtypes.parse(self.config.dtype):
-                found = dtypes.name(array.dtype)
-                raise DtypeError(f"the weight {name} is {found}, others are {self.config.dtype}")
+            if dtypes.kind(array.dtype) != "f":
+                raise DtypeError(f"the weight {name} is {dtypes.name(array.dtype)}, which is no real number")
 
 
-def load(path: str | Path) -> Checkpoint:
+def load(path: str | Path, dtype: str | None = None) -> Checkpoint:
     """Map a model's weights.
 
     Parameters
@@ -58,6 +58,9 @@ def load(path: str | Path) -> Checkpoint:
     path
         A ``.bin`` file of llama2.c, or a folder with ``config.json`` and either ``model.safetensors`` or the
         shards that ``model.safetensors.index.json`` lists.
+    dtype
+        In what to compute, as in ``config.dtype``; by default what the table of embeddings is stored as.  The
+        arrays keep the dtypes of the file.
 
     Raises
     ------
@@ -71,6 +74,8 @@ def load(path: str | Path) -> Checkpoint:
         checkpoint = _folder(path) if path.is_dir() else _llama2c(path)
     except OSError as error:
         raise EinsummableError(f"{error.filename or path} cannot be read: {error.strerror}") from error
+    if dtype is not None:
+        checkpoint = replace(checkpoint, config=replace(checkpoint.config, dtype=dtype))
     checkpoint.config.check()
     checkpoint.check()
     return checkpoint
@@ -112,7 +117,7 @@ def _llama2c(path: Path) -> Checkpoint:
         raise EinsummableError(f"{path} has {path.stat().st_size} bytes; a model of its sizes has {expected}")
     stored, at = {}, _HEADER_BYTES
     for name, shape in parts.items():
-        stored[name] = np.memmap(path, "<f4", "r", at, shape).view(np.ndarray)
+        stored[name] = memmap(path, "<f4", shape, at)
         at += 4 * prod(shape)
     weights = {"embed": stored["embed"], "norm": stored["norm"]}
     if not tied:

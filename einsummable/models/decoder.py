@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from einsummable import pipeline
+from einsummable import dtypes, pipeline
 from einsummable.compiled import Compiled
 from einsummable.errors import ShapeError
 from einsummable.models import decoding
@@ -29,7 +29,8 @@ class Decoder:
     config
         Its sizes: `batch` texts are written at a time, of `seq` tokens at most.
     weights
-        Arrays by the names of `decoding.shapes`.
+        Arrays by the names of `decoding.shapes`; where they are of another dtype than ``config.dtype``, they
+        are cast.  Engines read from the file what is mapped from one (see `memmap`), each its blocks.
     sites, cluster
         Where to run, as for `compile`.
 
@@ -48,10 +49,13 @@ class Decoder:
         cluster: Cluster | None = None,
     ) -> None:
         self.config, self._cluster, self._sites = config, cluster, sites
-        self._weights: dict[str, Any] = {name: weights[name] for name in decoding.shapes(config)}
+        self._weights: dict[str, Any] = {}
         self.net = self._compile(1)
+        dtype, names = dtypes.parse(config.dtype), decoding.shapes(config)
         if cluster is not None:
-            self._weights = {name: self._put(name, array) for name, array in self._weights.items()}
+            self._weights = {name: self._put(name, weights[name], dtype) for name in names}
+        else:
+            self._weights = {name: np.ascontiguousarray(weights[name], dtype) for name in names}
         self._texts: dict[int, Compiled] = {}
         self._past: dict[str, Any] = {}
         self._at = np.zeros(config.batch, np.int32)
@@ -60,9 +64,9 @@ class Decoder:
         text = decoding.text(self.config, tokens, **options)
         return pipeline.compile(text, self._weights, sites=self._sites, cluster=self._cluster)
 
-    def _put(self, name: str, array: np.ndarray) -> Any:
+    def _put(self, name: str, array: Any, dtype: np.dtype = dtypes.F32) -> Any:
         layout = self.net.layout(name)
-        return self._cluster.put(array, parts=layout.parts, sites=layout.sites)
+        return self._cluster.put(array, parts=layout.parts, sites=layout.sites, dtype=dtype)
 
     @property
     def length(self) -> np.ndarray:
@@ -118,22 +122,23 @@ class Decoder:
         """
         if self._at.max() >= self.config.seq:
             raise ShapeError(f"a text has {self.config.seq} tokens: the model has no more positions")
-        tok = np.asarray(tokens, np.int32)[:, None]
-        scores = self._run(self.net, {"tok": tok, "at": self._at[:, None]} | self._past)
+        tok = np.asarray(tokens, np.int32)
+        scores = self._run(self.net, {"tok": tok, "at": self._at} | self._past, donate=tuple(self._past))
         self._at = self._at + 1
         return scores
 
-    def _run(self, net: Compiled, given: Mapping[str, Any]) -> np.ndarray:
+    def _run(self, net: Compiled, given: Mapping[str, Any], donate: Sequence[str] = ()) -> np.ndarray:
         kept = tuple(decoding.caches(self.config))
-        results = net.run(self._weights | dict(given), keep=kept if self._cluster is not None else False)
+        keep = kept if self._cluster is not None else False
+        results = net.run(self._weights | dict(given), keep=keep, donate=tuple(donate))
         self._past = {f"past{name}": self._in_place(f"past{name}", results[name]) for name in kept}
         return results["scores"]
 
     def _in_place(self, name: str, value: Any) -> Any:
-        """Return a kept tensor where the step reads it: it moves, once, where the start left it elsewhere."""
+        """Return a kept tensor where the step reads it: engines pass on what the start left elsewhere."""
         if self._cluster is None or value.layout == self.net.layout(name):
             return value
-        return self._put(name, value.fetch())
+        return self._put(name, value)
 
     def _empty(self, name: str) -> Any:
         zeros = np.zeros(decoding.caches(self.config)[name], np.float32)

@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--top-p", type=float, default=1.0, help="draw from the likeliest of this probability"
     )
     parser.add_argument("--seed", type=int, help="of the random numbers")
+    parser.add_argument("--dtype", choices=("f32", "bf16", "f16"), help="of the weights (the file's)")
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--sites", type=int, help="threads of this process (default: the processors)")
     where.add_argument("--engines", type=int, help="engines of a cluster, started for this")
@@ -41,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the text; return the exit status."""
-    model = checkpoint.load(args.model)
+    model = checkpoint.load(args.model, args.dtype)
     words = _tokenizer(args)
     _check_sizes(words, model)
     sampler = Sampler(args.temperature, args.top_p, args.seed)

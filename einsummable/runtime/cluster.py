@@ -30,11 +30,12 @@ from einsummable.runtime.engine import SiteResult
 from einsummable.runtime.engines import Engines, EngineTable
 from einsummable.runtime.events import Event, EventReader, Observer, Progress, RunEnded, RunRecord, RunStarted
 from einsummable.runtime.executor import gather
-from einsummable.runtime.orders import numbers_of, sort_inputs, tensors_for
+from einsummable.runtime.orders import donations, numbers_of, sort_inputs, tensors_for
 from einsummable.runtime.programs import Program, Programs
-from einsummable.runtime.session import DistributedTensor, split_evenly
+from einsummable.runtime.session import DistributedTensor, giving_up, split_evenly
 from einsummable.runtime.wire import Order
 from einsummable.taskgraph.allocate import parse_bytes
+from einsummable.taskgraph.relayout import relayout
 from einsummable.taskgraph.tasks import TaskGraph
 
 _START_SECONDS = 60.0
@@ -142,16 +143,23 @@ class Cluster:
         *,
         parts: Sequence[int] | None = None,
         sites: Sequence[int] | None = None,
+        dtype: Any = None,
         **arrays: Any,
     ) -> DistributedTensor | dict[str, DistributedTensor]:
-        """Send an array to the engines, where it stays; or several by keyword, answered by name.
+        """Leave an array on the engines; or several by keyword, answered by name.
 
         Parameters
         ----------
+        array
+            Anything that numpy makes an array of, and is sent.  What `memmap` maps from a file is read by the
+            engines that see the file, each its blocks.  A tensor of this cluster is laid out anew: what has
+            to move goes from engine to engine.
         parts
             How many parts each dimension is cut into; by default the longest, into one for each engine.
         sites
             The site of each block, the last dimension fastest; by default in turn.
+        dtype
+            Of the tensor, if it is to be another than that of the array.
 
         Raises
         ------
@@ -163,11 +171,19 @@ class Cluster:
         with self._lock:
             self._make_ready()
         if arrays:
-            return {name: self._put(value, parts, sites) for name, value in arrays.items()}
-        return self._put(array, parts, sites)
+            return {name: self._put(value, parts, sites, dtype) for name, value in arrays.items()}
+        return self._put(array, parts, sites, dtype)
 
-    def _put(self, array: Any, parts: Sequence[int] | None, sites: Sequence[int] | None) -> DistributedTensor:
-        array = np.asarray(array)
+    def _put(
+        self,
+        array: Any,
+        parts: Sequence[int] | None = None,
+        sites: Sequence[int] | None = None,
+        dtype: Any = None,
+    ) -> DistributedTensor:
+        there = isinstance(array, DistributedTensor) and array.is_on(self._engines)
+        if not there or np.dtype(dtype or array.dtype) != array.dtype:
+            array = np.asarray(array)
         layout = split_evenly(array.shape, self.sites)
         if parts is not None:
             blocks = int(np.prod(parts, dtype=np.int64))
@@ -175,7 +191,10 @@ class Cluster:
         if sites is not None:
             layout = Layout(layout.parts, tuple(sites))
         layout.check(Input("the array", array.shape, array.dtype), self.sites)
-        tensor = DistributedTensor(self._engines, array.shape, array.dtype, layout)
+        if isinstance(array, DistributedTensor):
+            taskgraph = relayout(array.shape, array.dtype, array.layout, layout, self.sites)
+            return self.run(taskgraph, {"x": array}, keep=True)["out"]
+        tensor = DistributedTensor(self._engines, array.shape, dtype or array.dtype, layout)
         self._left()
         tensor.store(array)
         return tensor
@@ -192,6 +211,7 @@ class Cluster:
         timeout: float | None = None,
         memory: int | None = None,
         keep: bool | Collection[str] = False,
+        donate: Collection[str] = (),
     ) -> dict[str, Any]:
         """Run `taskgraph` and return its outputs by name.
 
@@ -209,6 +229,9 @@ class Cluster:
             Bytes that each engine may hold during this run, where the cluster allows more.
         keep
             Leave the outputs, or those that are named, on the engines and return distributed tensors.
+        donate
+            Names of inputs that the caller gives up, however the run ends: their tensors are freed, and
+            results may take their memory.
 
         Raises
         ------
@@ -233,17 +256,19 @@ class Cluster:
             there = [name for name, a in arrays.items() if isinstance(a, DistributedTensor)]
             left = self._left(memory)
             program = self._programs.load(taskgraph, left and left[: taskgraph.sites], there)
-            inputs, stored = sort_inputs(self._engines, program, arrays)
+            inputs, stored, files = sort_inputs(self._engines, program, arrays)
+            given_up, ended = donations(program, arrays, donate)
             numbers = numbers_of(taskgraph, kept)
-            orders = [Order(scalars, blocks, here) for blocks, here in zip(stored, numbers, strict=True)]
-            results = self._drive(taskgraph, program, inputs, orders, observers, timeout)
+            orders = [Order(scalars, *it) for it in zip(stored, numbers, given_up, files, strict=True)]
+            with giving_up(ended):
+                results = self._drive(taskgraph, program, inputs, orders, observers, timeout)
         if len(kept) == len(taskgraph.outputs):
             return kept
         whole = gather(taskgraph, results, leave=kept)
         return {
             out.name: kept[out.name]
             if out.name in kept
-            else self._put(whole[out.name], None, None)
+            else self._put(whole[out.name])
             if out.name in names
             else whole[out.name]
             for out in taskgraph.outputs

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from einsummable.errors import EngineError
+from einsummable.mapped import File
 from einsummable.runtime import wire
 from einsummable.runtime.address import Address, machine
 from einsummable.runtime.service import SiteFacts
@@ -156,6 +157,7 @@ class Engines:
         self._here = {site: place == machine() for site, place in places.items()}
         self._stopped_since: dict[int, float] = {}
         self._looked = 0.0
+        self._sees: dict[tuple[int, File], bool] = {}
         # Engines elsewhere must get in.
         self._bind = "127.0.0.1" if all(self._here.values()) else "0.0.0.0"  # noqa: S104
         self.mesh = Mesh(DRIVER, self._key, self._on_frame, self._on_lost, bind=self._bind)
@@ -173,6 +175,7 @@ class Engines:
         """Let another engine play a site that is lost."""
         why = self.lost.pop(site)
         self._ids[site] = engine
+        self._sees.clear()
         try:
             self.info |= self._open([site])
             self._meet({site: [s for s in self._ids if s != site and s not in self.lost]})
@@ -206,6 +209,15 @@ class Engines:
         """Send a frame that has no answer; takes no lock, so that a finalizer may call it."""
         with suppress(EngineError):  # a lost site has forgotten everything
             self.mesh.send(site, kind, number, tag)
+
+    def sees(self, site: int, file: File) -> bool:
+        """Return whether `site` sees a file as it is here."""
+        key = site, file
+        if key not in self._sees:
+            with self.exchange() as exchange:
+                exchange.send(site, wire.SEES, payload=wire.pack_file(file))
+                self._sees[key] = bool(exchange.gather([site])[0].payload[0])
+        return self._sees[key]
 
     def kept_bytes(self) -> list[int]:
         """Return the bytes of the blocks that stay on each site."""

@@ -2,7 +2,7 @@
 
 Contract: an executor runs a TaskGraph on whole arrays, returns the outputs whole, keeps the `RunRecord` of
 its last run, and calls observers from the thread that called `run`.  Inputs are never modified, and no
-output shares memory with an input or another output.
+output shares memory with an input or another output, but for inputs that the caller gives up.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class Executor(Protocol):
         observers: Sequence[Observer] = (),
         timeout: float | None = None,
         memory: int | None = None,
+        donate: Collection[str] = (),
     ) -> dict[str, np.ndarray]:
         """Run `taskgraph` and return its outputs by name.
 
@@ -48,6 +49,8 @@ class Executor(Protocol):
             Seconds after which the run is given up.
         memory
             Bytes that each site may hold during this run, where the executor allows more.
+        donate
+            Names of inputs that the caller gives up, however the run ends: results may take their memory.
 
         Raises
         ------

@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from queue import Empty, SimpleQueue
 
@@ -80,6 +80,7 @@ class LocalExecutor:
         observers: Sequence[Observer] = (),
         timeout: float | None = None,
         memory: int | None = None,
+        donate: Collection[str] = (),
     ) -> dict[str, np.ndarray]:
         """Run `taskgraph` and return its outputs by name (see `executor.Executor.run`)."""
         if taskgraph.sites > self.sites:
@@ -88,7 +89,8 @@ class LocalExecutor:
         scalars = read_params(taskgraph.graph, params or {})
         arrays = {name: np.asarray(arrays[name]) for name in taskgraph.graph.inputs}
         memory = min((n for n in (memory, self.memory) if n is not None), default=None)
-        run = _Run(taskgraph, self._sites(taskgraph, memory), observers)
+        given = {name: arrays[name] for name in donate if arrays[name].flags.writeable}
+        run = _Run(taskgraph, self._sites(taskgraph, memory, given), observers)
         try:
             with _BLAS.limited(self.threads), nullcontext() if memory is None else self._turn:
                 whole = run.results(arrays, scalars, timeout)
@@ -103,8 +105,8 @@ class LocalExecutor:
             self.last = run.record
         return whole
 
-    def _sites(self, taskgraph: TaskGraph, memory: int | None) -> Sites:
-        """Return the sites of a run, with their kernels chosen the first time."""
+    def _sites(self, taskgraph: TaskGraph, memory: int | None, given: Mapping[str, np.ndarray]) -> Sites:
+        """Return the sites of a run, their kernels chosen the first time; `given` may be written over."""
         key = id(taskgraph), memory
         with self._lock:
             known = self._programs.get(key)
@@ -122,7 +124,7 @@ class LocalExecutor:
             while len(self._programs) > _KEPT_PROGRAMS:
                 self._programs.popitem(last=False)
         if memory is None:
-            return FreeSites(taskgraph, programs)
+            return FreeSites(taskgraph, programs, given)
         return BoundedSites(taskgraph, programs, self._arenas)
 
 

@@ -9,8 +9,10 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
+from einsummable import mapped
 from einsummable.errors import EngineError, PlanError
 from einsummable.graph import Box
+from einsummable.mapped import Region
 from einsummable.runtime.engines import Engines
 from einsummable.runtime.programs import Program
 from einsummable.runtime.session import DistributedTensor, layout_of
@@ -19,17 +21,21 @@ from einsummable.taskgraph.tasks import TaskGraph
 
 def sort_inputs(
     engines: Engines, program: Program, arrays: Mapping[str, np.ndarray | DistributedTensor]
-) -> tuple[list[dict[int, np.ndarray]], list[dict[int, int]]]:
-    """Return for each site the boxes to send, and the numbers of the blocks that are there."""
+) -> tuple[list[dict[int, np.ndarray]], list[dict[int, int]], list[dict[int, Region]]]:
+    """Return for each site the boxes to send, the numbers of blocks that are there, and what is in files."""
     there = {
         name: _blocks(engines, name, a) for name, a in arrays.items() if isinstance(a, DistributedTensor)
     }
-    sent, stored = [], []
+    files = {name: region for name, a in arrays.items() if name not in there and (region := mapped.region(a))}
+    sent, stored, read = [], [], []
     for part, reads in zip(program.parts, program.reads, strict=True):
         sent.append({})
         stored.append({})
+        read.append({})
         for i, (name, box) in enumerate(reads):
-            if name not in there:
+            if name in files and engines.sees(part.site, files[name].file):
+                read[-1][i] = files[name].part(box)
+            elif name not in there:
                 sent[-1][i] = np.asarray(arrays[name])[tuple(slice(*r) for r in box)]
             elif (part.site, box) in there[name]:
                 stored[-1][i] = there[name][part.site, box]
@@ -38,13 +44,32 @@ def sort_inputs(
                     f"{name} does not lie on the engines as the program reads it",
                     notes=("compile the program with the tensor, or pass tensor.fetch()",),
                 )
-    return sent, stored
+    return sent, stored, read
 
 
 def _blocks(engines: Engines, name: str, tensor: DistributedTensor) -> dict[tuple[int, Box], int]:
     if not tensor.is_on(engines):
         raise EngineError(f"{name} is {tensor!r} of another cluster")
     return {(site, box): number for site, box, number in tensor.blocks}
+
+
+def donations(
+    program: Program, arrays: Mapping[str, np.ndarray | DistributedTensor], names: Collection[str]
+) -> tuple[list[tuple[int, ...]], list[DistributedTensor]]:
+    """Return for each site which of its reads are given up, and the tensors that are then no more.
+
+    Raises
+    ------
+    PlanError
+        One of them is another input as well.
+    """
+    tensors = {name: arrays[name] for name in names if isinstance(arrays[name], DistributedTensor)}
+    for name, tensor in tensors.items():
+        twice = [other for other, a in arrays.items() if a is tensor and other != name]
+        if twice:
+            raise PlanError(f"the tensor {name} cannot be given up: it is {twice[0]} too")
+    reads = [tuple(i for i, (name, _) in enumerate(of_site) if name in names) for of_site in program.reads]
+    return reads, list(tensors.values())
 
 
 def tensors_for(

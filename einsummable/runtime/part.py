@@ -28,6 +28,7 @@ from einsummable.taskgraph.tasks import (
     calls,
     nbytes,
 )
+from einsummable.taskgraph.updates import replaced
 
 #: A box of an input of the program.
 Source: TypeAlias = tuple[str, Box]
@@ -56,6 +57,8 @@ class SitePart:
         ``(tag, shape, dtype)`` of the blocks that come from elsewhere; a tag is the index of the Move.
     outputs
         The slots whose blocks are part of a result.
+    replaces
+        For slots that may take the memory of a block of an input, if that is given up: that block.
     """
 
     site: int
@@ -69,6 +72,7 @@ class SitePart:
     sends: tuple[tuple[tuple[int, int], ...], ...]
     arrivals: tuple[tuple[int, tuple[int, ...], np.dtype], ...]
     outputs: tuple[int, ...]
+    replaces: tuple[tuple[int, Source], ...] = ()
 
     @property
     def reads(self) -> tuple[Source, ...]:
@@ -86,6 +90,7 @@ def split(taskgraph: TaskGraph) -> tuple[SitePart, ...]:
     urgency = _urgencies(taskgraph)
     order = sorted(range(len(tasks)), key=lambda i: -urgency[i])
     kept = {t for out in taskgraph.outputs for t, _ in out.blocks}
+    old = {i: tasks[j] for i, j in replaced(taskgraph).items()}
     known: dict[int, Call] = {}
     parts = []
     for site in range(taskgraph.sites):
@@ -109,6 +114,7 @@ def split(taskgraph: TaskGraph) -> tuple[SitePart, ...]:
                 ),
                 arrivals=tuple((i, tasks[i].shape, tasks[i].dtype) for i in arriving),
                 outputs=tuple(s for i, s in slot.items() if i in kept),
+                replaces=tuple((slot[i], (old[i].name, old[i].box)) for i in own if i in old),
             )
         )
     return tuple(parts)

@@ -16,6 +16,7 @@ from queue import SimpleQueue
 
 import numpy as np
 
+from einsummable.mapped import Region
 from einsummable.runtime import wire
 from einsummable.runtime.handover import Done, Key
 from einsummable.runtime.part import Source
@@ -37,6 +38,8 @@ class EnginePort:
     ----------
     reads
         The index in ``SitePart.reads`` of what is to be asked for.
+    files
+        What is read from files instead.
     keep, blocks
         Under which numbers blocks of results stay here, and where they are put then.
     """
@@ -48,6 +51,7 @@ class EnginePort:
         self._ready: set[int] = set()
         self._places: dict[tuple[int, int], np.ndarray] = {}
         self.reads: Mapping[Source, int] = {}
+        self.files: Mapping[Source, Region] = {}
         self.keep: Mapping[int, tuple[int, ...]] = {}
         self.blocks: dict[int, np.ndarray] = {}
 
@@ -94,7 +98,11 @@ class EnginePort:
         self._mesh.send(site, wire.READY, self._run, tag)
 
     def fetch(self, source: Source, number: int, place: np.ndarray) -> None:
-        """Ask the driver for a box of an input (see `handover.Port`)."""
+        """Ask the driver for a box of an input, or read it (see `handover.Port`)."""
+        if source in self.files:
+            self.files[source].read_into(place)
+            self._done(("input", number))
+            return
         self._places[wire.INPUT, number] = _flat(place)
         self._mesh.send(DRIVER, wire.NEED, self._run, number, np.array([self.reads[source]], np.uint64))
 

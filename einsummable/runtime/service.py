@@ -22,7 +22,8 @@ from typing import TypeAlias
 import numpy as np
 import threadpoolctl
 
-from einsummable.errors import EngineError
+from einsummable.errors import EinsummableError, EngineError
+from einsummable.mapped import Region
 from einsummable.runtime import wire
 from einsummable.runtime.address import Address, machine
 from einsummable.runtime.bounded import Arena, BoundedPart, BoundedProgram, run_bounded
@@ -73,7 +74,7 @@ class Service:
         self._runs: dict[int, _Run] = {}
         self._arena = Arena()
         self._over = -1  # the latest run that is over: what still comes for it is dropped
-        self._orders: SimpleQueue[tuple[int, int, Order] | None] = SimpleQueue()
+        self._orders: SimpleQueue[tuple[int, int, Order | tuple[Region, np.dtype]] | None] = SimpleQueue()
         self._limited: SimpleQueue[tuple[int, str]] = SimpleQueue()
         self._runner = threading.Thread(target=self._work, name=f"site {site}", daemon=True)
         self._runner.start()
@@ -126,6 +127,10 @@ class Service:
             case wire.STORE:
                 self.blocks[tag] = _own(payload)
                 self._answer(wire.DONE, run, tag)
+            case wire.SEES:
+                self._answer(wire.DONE, run, tag, bytes([wire.unpack_file(payload).is_here()]))
+            case wire.LOAD:
+                self._orders.put((run, tag, wire.unpack_load(payload)))
             case wire.FETCH if tag in self.blocks:
                 self._answer(wire.RESULT, run, tag, self.blocks[tag])
             case wire.FETCH:
@@ -180,11 +185,25 @@ class Service:
                     order = self._orders.get()
                     if order is None:
                         return
-                    self._obey(*order)
+                    if isinstance(order[2], Order):
+                        self._obey(*order)
+                    else:
+                        self._load(*order)
                 except KeyboardInterrupt:  # see _abort; it may come a little late
                     self._finish(order[0], wire.FAILED, wire.pack_failure(-1, "was interrupted"))
         finally:
             self.close()  # if anything unforeseen ends this thread, the driver sees the site go
+
+    def _load(self, exchange: int, number: int, what: tuple[Region, np.dtype]) -> None:
+        """Read a block from a file and keep it."""
+        region, dtype = what
+        try:
+            block = region.read(dtype)
+        except EinsummableError as error:
+            self._answer(wire.FAILED, exchange, number, wire.pack_failure(-1, error.message))
+            return
+        self.blocks[number] = block.reshape(-1).view(np.uint8)
+        self._answer(wire.DONE, exchange, number, np.array([region.nbytes], np.uint64))
 
     def _obey(self, run: int, program: int, order: Order) -> None:
         state = self._run(run)
@@ -196,12 +215,13 @@ class Service:
             self._finish(run, wire.FAILED, wire.pack_failure(error.task, error.reason))
         except (SiteStoppedError, NotConnectedError) as error:
             self._finish(run, wire.FAILED, wire.pack_failure(wire.CUT_OFF, error.message))
-        except EngineError as error:
+        except EinsummableError as error:
             self._finish(run, wire.FAILED, wire.pack_failure(-1, error.message))
         else:
             for task, block in blocks.items():
-                for number in order.keep.get(task, ()):
-                    self.blocks[number] = _own(block)
+                for n, number in enumerate(order.keep.get(task, ())):
+                    # Each in memory of its own: one of them may be given up.
+                    self.blocks[number] = block.copy() if n else _own(block)
                 if task not in order.keep:
                     self._answer(wire.RESULT, run, task, block)
             self._finish(run, wire.DONE)
@@ -213,18 +233,39 @@ class Service:
             return {}
         inputs = {}
         for i, (source, shape, dtype) in enumerate(reads):
+            if i in order.files:
+                inputs[source] = order.files[i].read()
+                continue
             raw = self.blocks.get(order.blocks[i]) if i in order.blocks else state.inputs.get(i)
             if raw is None:
                 raise EngineError(f"a block of {source[0]} is not on site {self.site} any more")
             inputs[source] = raw.view(dtype).reshape(shape)
+        donated = self._give_up(reads, order)
+        into = {
+            slot: inputs[source]
+            for slot, source in loaded.part.replaces
+            if source in donated and inputs[source].flags.writeable
+        }
 
         def send(site: int, tag: int, block: np.ndarray) -> None:
             self.mesh.send(site, wire.BLOCK, run, tag, block)
 
         result = run_site(
-            loaded, inputs=inputs, params=order.params, send=send, inbox=state.inbox, log=state.log
+            loaded,
+            inputs=inputs,
+            params=order.params,
+            send=send,
+            inbox=state.inbox,
+            log=state.log,
+            into=into,
         )
         return result.blocks
+
+    def _give_up(self, reads: list[_Read], order: Order) -> set[Source]:
+        """Forget the blocks that a run may write over, and return which they are."""
+        for i in order.donated:
+            self.blocks.pop(order.blocks.get(i, -1), None)
+        return {reads[i][0] for i in order.donated}
 
     def _compute_within(self, loaded: BoundedProgram, reads: list[_Read], order: Order, state: _Run) -> None:
         """Run a program within its budget; its results go out on their way."""
@@ -234,6 +275,8 @@ class Service:
             if number not in self.blocks:
                 raise EngineError(f"a block of {source[0]} is not on site {self.site} any more")
             inputs[source] = self.blocks[number].view(dtype).reshape(shape)
+        self._give_up(reads, order)
+        state.port.files = {reads[i][0]: region for i, region in order.files.items()}
         state.port.reads = {source: i for i, (source, *_) in enumerate(reads)}
         state.port.keep, state.port.blocks = order.keep, self.blocks
         run_bounded(

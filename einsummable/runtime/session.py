@@ -8,6 +8,8 @@ tensor is freed or garbage-collected.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import product
 from math import prod
@@ -16,7 +18,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from einsummable import dtypes
+from einsummable import dtypes, mapped
 from einsummable.errors import EngineError, ShapeError
 from einsummable.graph import Box, box_shape
 from einsummable.planner.partition import cut
@@ -73,10 +75,21 @@ class DistributedTensor:
         return self._engines is engines
 
     def store(self, array: np.ndarray) -> None:
-        """Send the blocks to their sites, and return when all have them."""
+        """Let the sites have their blocks, cast to the tensor's dtype, and return when all have them.
+
+        A site that sees the file that `array` is mapped from reads its blocks there; to others they are sent.
+        """
+        region = mapped.region(array)
+        reading = {
+            site for site in set(self.layout.sites) if region and self._engines.sees(site, region.file)
+        }
         with self._engines.exchange() as exchange:
             for site, box, number in self.blocks:
-                exchange.send(site, wire.STORE, number, array[_index(box)])
+                if site in reading:
+                    exchange.send(site, wire.LOAD, number, wire.pack_load(region.part(box), self.dtype))
+                else:
+                    block = array[(*_index(box), ...)].astype(self.dtype, copy=False)
+                    exchange.send(site, wire.STORE, number, block)
             exchange.gather(self.layout.sites)
 
     def fetch(self, part: Index | tuple[Index, ...] = ...) -> np.ndarray:
@@ -123,6 +136,12 @@ class DistributedTensor:
         """Drop the blocks now."""
         self._drop()
 
+    def forget(self) -> None:
+        """Note that the engines have dropped the blocks by themselves."""
+        if self._drop.detach() is not None:
+            for number in self._numbers:
+                del self._engines.kept[number]
+
     def __repr__(self) -> str:
         shape = ", ".join(map(str, self.shape))
         if not self._drop.alive:
@@ -135,6 +154,19 @@ class DistributedTensor:
             f"<DistributedTensor [{shape}] {dtypes.name(self.dtype)}, {parts} block{plural} on "
             f"site{'s' if len(sites) != 1 else ''} {where}>"
         )
+
+
+@contextmanager
+def giving_up(tensors: Sequence[DistributedTensor]) -> Iterator[None]:
+    """Take `tensors` to be no more after a run that is given their blocks, however it ends."""
+    try:
+        yield
+    except BaseException:
+        for tensor in tensors:  # who knows which engines came to drop them
+            tensor.free()
+        raise
+    for tensor in tensors:
+        tensor.forget()
 
 
 def split_evenly(shape: tuple[int, ...], sites: int) -> Layout:

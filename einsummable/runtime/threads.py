@@ -20,6 +20,7 @@ from einsummable.runtime.executor import gather
 from einsummable.runtime.meeting import Meeting
 from einsummable.runtime.part import SitePart, take
 from einsummable.taskgraph.tasks import Apply, Fused, TaskGraph
+from einsummable.taskgraph.updates import successors
 
 
 class Sites(Protocol):
@@ -36,14 +37,21 @@ class Sites(Protocol):
 
 
 class FreeSites:
-    """Sites that take what memory they need; a move passes a reference."""
+    """Sites that take what memory they need, and that of `given` inputs; a move passes a reference."""
 
-    def __init__(self, taskgraph: TaskGraph, programs: Sequence[SiteProgram]) -> None:
+    def __init__(
+        self, taskgraph: TaskGraph, programs: Sequence[SiteProgram], given: Mapping[str, np.ndarray]
+    ) -> None:
         self._taskgraph, self._programs = taskgraph, programs
         self._inboxes: list[Inbox] = [SimpleQueue() for _ in programs]
         self._results: list[SiteResult] = []
+        followed = successors(taskgraph) if given else {}
         self._whole = {
-            out.name: np.empty(out.shape, out.dtype) for out in taskgraph.outputs if len(out.blocks) > 1
+            out.name: given[followed[out.name]]
+            if followed.get(out.name) in given
+            else np.empty(out.shape, out.dtype)
+            for out in taskgraph.outputs
+            if len(out.blocks) > 1 or followed.get(out.name) in given
         }
 
     def work(self, log: SiteLog, arrays: Mapping[str, np.ndarray], params: Mapping[str, np.generic]) -> None:

@@ -17,6 +17,8 @@ FREE     driver to site      drop this block; tag: its number
 FORGET   driver to site      drop this program; tag: its number
 CLOCK    driver to site      what time is it?  Answer: DONE with a Unix time and a `SiteLog.offset`
 READY    site to site        there is space for a block; tag: the Move
+SEES     driver to site      is this file there?  JSON of a `mapped.File`.  Answer: DONE, one byte, 1 or 0
+LOAD     driver to site      keep this block of a file; tag: its number.  Answer: DONE, bytes read, as uint64
 RESULT   site to driver      a block; tag: the task that made it, or the block's number
 LOG      site to driver      float64 rows of a SiteLog; tag: which of its lists
 BUSY     site to driver      ends the answer to REPORT; tag: one more than the running task, 0 if none
@@ -35,8 +37,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from einsummable import dtypes
+from einsummable.mapped import File, Region
 
-BLOCK, INPUT, RUN, ABORT, REPORT, STORE, FETCH, FREE, FORGET, CLOCK, READY = range(11)
+BLOCK, INPUT, RUN, ABORT, REPORT, STORE, FETCH, FREE, FORGET, CLOCK, READY, SEES, LOAD = range(13)
 RESULT, LOG, BUSY, DONE, FAILED, NEED = range(16, 22)
 
 #: In FAILED: the site could not go on because of another, or was told to end.
@@ -59,28 +62,59 @@ class Order:
         For each index in ``SitePart.reads`` that is a block already here, the number of that block.
     keep
         For each task whose block is to stay here, the numbers that it shall have.
+    donated
+        Indices in ``SitePart.reads`` of blocks that are given up: results may take their memory.
+    files
+        For each index in ``SitePart.reads`` that the site reads from a file, the region.
     """
 
     params: Mapping[str, np.generic] = field(default_factory=dict)
     blocks: Mapping[int, int] = field(default_factory=dict)
     keep: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    donated: tuple[int, ...] = ()
+    files: Mapping[int, Region] = field(default_factory=dict)
 
     def pack(self) -> bytes:
         """Return the order as JSON, scalars bit for bit."""
         scalars = [
             [name, dtypes.name(value.dtype), value.tobytes().hex()] for name, value in self.params.items()
         ]
-        return json.dumps([scalars, list(self.blocks.items()), list(self.keep.items())]).encode()
+        files = [[i, region.to_json()] for i, region in self.files.items()]
+        rest = [list(self.blocks.items()), list(self.keep.items()), self.donated, files]
+        return json.dumps([scalars, *rest]).encode()
 
     @classmethod
     def unpack(cls, payload: np.ndarray) -> Order:
         """Return the order that `pack` wrote."""
-        scalars, blocks, keep = json.loads(payload.tobytes())
+        scalars, blocks, keep, donated, files = json.loads(payload.tobytes())
         params = {
             name: np.frombuffer(bytes.fromhex(digits), dtypes.parse(dtype))[0]
             for name, dtype, digits in scalars
         }
-        return cls(params, dict(blocks), {task: tuple(numbers) for task, numbers in keep})
+        kept = {task: tuple(numbers) for task, numbers in keep}
+        regions = {i: Region.from_json(region) for i, region in files}
+        return cls(params, dict(blocks), kept, tuple(donated), regions)
+
+
+def pack_load(region: Region, dtype: np.dtype) -> bytes:
+    """Return the payload of LOAD: a region, and the dtype of the block."""
+    return json.dumps([region.to_json(), dtypes.name(dtype)]).encode()
+
+
+def unpack_load(payload: np.ndarray) -> tuple[Region, np.dtype]:
+    """Return the region and the dtype of LOAD."""
+    region, dtype = json.loads(payload.tobytes())
+    return Region.from_json(region), dtypes.parse(dtype)
+
+
+def pack_file(file: File) -> bytes:
+    """Return the payload of SEES."""
+    return json.dumps([file.path, file.size, file.changed]).encode()
+
+
+def unpack_file(payload: np.ndarray) -> File:
+    """Return the file of SEES."""
+    return File(*json.loads(payload.tobytes()))
 
 
 def pack_failure(task: int, reason: str) -> bytes:

@@ -18,6 +18,7 @@ from math import prod
 from einsummable.graph import Einsummable, box_shape
 from einsummable.kernels import sharing
 from einsummable.taskgraph.tasks import Apply, Fused, Output, Step, Task, TaskGraph
+from einsummable.taskgraph.updates import replaced
 
 
 def fuse(taskgraph: TaskGraph) -> TaskGraph:
@@ -42,7 +43,7 @@ def fuse(taskgraph: TaskGraph) -> TaskGraph:
 def _groups(taskgraph: TaskGraph) -> dict[int, list[int]]:
     """Return the tasks that go together, in order, by the last of them."""
     kept = {t for out in taskgraph.outputs for t, _ in out.blocks}
-    taken: set[int] = set()
+    taken = set(replaced(taskgraph))  # they stay apart: alone they touch only what they change
     groups = {}
     for i in range(len(taskgraph.tasks) - 1, -1, -1):
         if i in taken or not _is_call(taskgraph, i):
