@@ -21,6 +21,7 @@ from einsummable.planner.hardware import Hardware
 from einsummable.planner.placement import place
 from einsummable.planner.plan import Layout, Placement, Plan
 from einsummable.planner.strategies import named_plans
+from einsummable.progress import step
 from einsummable.taskgraph.fuse import fuse
 from einsummable.taskgraph.lower import lower
 from einsummable.taskgraph.simulate import Simulation, simulate
@@ -143,6 +144,7 @@ def _distinct(plans: list[Plan]) -> list[Plan]:
 
 def realised(plan: Plan, sites: int, layouts: Mapping[str, Layout], hardware: Hardware | None) -> Choice:
     """Return `plan` placed and lowered."""
+    step(f"placing {plan.strategy}, p = {plan.p}")
     if hardware is None:
         placement = place(plan, sites, layouts)
         return Choice(plan, placement, fuse(lower(plan, placement, layouts)))

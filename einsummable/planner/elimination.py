@@ -20,6 +20,8 @@ from math import prod
 
 import numpy as np
 
+from einsummable.progress import step
+
 #: A table and the variables of its axes.
 Factor = tuple[tuple[int, ...], np.ndarray]
 #: A variable with more neighbours is set aside before anything is eliminated.
@@ -164,6 +166,7 @@ class _Elimination:
             if weak is not None and weak != v:
                 heapq.heappush(heap, (width, v))
                 v = weak
+            step()
             near = self.near(v)
             left.remove(v)
             if weak is None:

@@ -35,6 +35,7 @@ from einsummable.planner.reads import (
     shared,
 )
 from einsummable.planner.scatter import finishers, refined, scatters, used_bytes
+from einsummable.progress import step
 
 #: A block is not scattered into pieces smaller than this for evenness alone.
 PIECE_BYTES = 1 << 16
@@ -101,6 +102,7 @@ class Placer:
         """Place every node of `order` whose neighbours moved; return whether any node moved."""
         moved = False
         for i in order:
+            step()
             if i not in self.dirty:
                 continue
             self.dirty.discard(i)

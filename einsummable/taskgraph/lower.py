@@ -22,6 +22,7 @@ from math import inf
 from einsummable.errors import PlanError
 from einsummable.graph import Box, EinGraph, Input, Node, box_shape, whole
 from einsummable.planner.plan import Layout, Placement, Plan, out_edges
+from einsummable.progress import step
 from einsummable.taskgraph.check import check
 from einsummable.taskgraph.regions import Grid, Piece, disjoint, intersect, volume, within
 from einsummable.taskgraph.routes import broadcast, reduction
@@ -170,6 +171,7 @@ class _Emitter:
 
     def emit(self) -> TaskGraph:
         for i, tensor in enumerate(self.tensors):
+            step()
             if not isinstance(tensor.node, Input):
                 self.compute(i, tensor)
         outputs = []

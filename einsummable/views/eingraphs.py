@@ -187,10 +187,11 @@ def draw(view: dict[str, Any]) -> Drawing:
             d.curve(route.points, stroke_opacity=0.55, weight=1.2)
             tip, before = route.points[-1], route.points[-2]
             d.arrow_head(tip, (tip[0] - before[0] or 1.0, tip[1] - before[1]), fill_opacity=0.75)
-    for lines, route in zip(labels, layout.routes, strict=True):
+    for edge, lines, route in zip(edges, labels, layout.routes, strict=True):
         x, y = route.label
-        for line, dy in zip(lines, (-4, 13), strict=True):  # above and under the edge
-            d.text(x, y + dy, line, size=_SIZE, anchor="middle", muted=True, halo=True)
+        with d.group("", keys=links.edge_key(edge["source"], edge["target"])):
+            for line, dy in zip(lines, (-4, 13), strict=True):  # above and under the edge
+                d.text(x, y + dy, line, size=_SIZE, anchor="middle", muted=True, halo=True)
     for node, face, centre in zip(nodes, faces, layout.boxes, strict=True):
         _draw_node(d, node, face, centre)
     return d

@@ -17,12 +17,15 @@ with the labels of other nodes through which its dimension passes.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 
-from einsummable.graph import EinGraph
+from einsummable.graph import Box, EinGraph
+from einsummable.planner.plan import Placement, Plan
 from einsummable.planner.strategies import shared_axes
-from einsummable.taskgraph.tasks import TaskGraph, calls
+from einsummable.taskgraph.tasks import Aggregate, Move, Read, Task, TaskGraph, calls
 
 Links = dict[str, list[str]]
 
@@ -127,3 +130,55 @@ def task_links(taskgraph: TaskGraph) -> Links:
             for owner in (*owners, tensor_key(names[i])):
                 found[owner].append(own)
     return dict(found)
+
+
+def block_links(plan: Plan, placement: Placement, taskgraph: TaskGraph) -> Links:
+    """Return the links between blocks and the tasks that make, combine or move them, and to their nodes.
+
+    A task belongs to every block that what it makes is a part of, where that is one box of a tensor.
+    """
+    graph = plan.graph
+    edges = [placement.held_edges(plan, i) for i in range(len(graph.nodes))]
+    names = [graph.name_of(i) for i in range(len(graph.nodes))]
+    found: dict[str, list[str]] = defaultdict(list)
+    boxes: list[tuple[int, Box] | None] = []
+    for t, task in enumerate(taskgraph.tasks):
+        boxes.append(_made(graph, task, boxes))
+        for i, box in _all_made(graph, task, boxes[-1]):
+            for index in _indices(box, edges[i]):
+                block = block_key(names[i], index)
+                found[block].append(task_key(t))
+                found[task_key(t)].append(block)
+    for i, node in enumerate(graph.nodes):
+        span = node.origin.span
+        owners = [node_key(i), *([span_key(span.start, span.stop)] if span is not None else [])]
+        for index in product(*(range(len(e) - 1) for e in edges[i])):
+            found[block_key(names[i], index)] += owners
+    return dict(found)
+
+
+def _made(graph: EinGraph, task: Task, before: Sequence[tuple[int, Box] | None]) -> tuple[int, Box] | None:
+    """Return the node and the box of it that `task` makes, None where that is not one box of one node."""
+    match task:
+        case Read(box=box):
+            return task.origin, box
+        case Move() | Aggregate():
+            return before[task.inputs[0]]
+        case _:
+            made = calls(task)
+            return (made[-1][0], graph.nodes[made[-1][0]].out_box(made[-1][1])) if made else None
+
+
+def _all_made(graph: EinGraph, task: Task, last: tuple[int, Box] | None) -> list[tuple[int, Box]]:
+    """Return what all calls of a task make, those of a fused one that nobody else sees included."""
+    first = [(i, graph.nodes[i].out_box(ranges)) for i, ranges in calls(task)[:-1]]
+    return [*first, *([last] if last is not None else [])]
+
+
+def _indices(box: Box, edges: Sequence[Sequence[int]]) -> Iterable[tuple[int, ...]]:
+    """Return the indices of the blocks that meet `box`."""
+    ranges = []
+    for (start, stop), borders in zip(box, edges, strict=True):
+        first = max(bisect_right(borders, start) - 1, 0)
+        ranges.append(range(first, max(min(bisect_left(borders, stop), len(borders) - 1), first + 1)))
+    return product(*ranges)

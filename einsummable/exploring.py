@@ -1,0 +1,354 @@
+"""What a reader asks of a plan explorer, and the answer: the plan, the named strategies, a cut by hand.
+
+Contract: a `Setting` is the question as a value (JSON by `Setting.of` and `Setting.json`).  `answers` yields
+the `Answer` as it grows, the plan first, then a strategy more each time.  Every figure is the planner's:
+`cost` is `planner.cost.moved_bytes`, bytes moved are those of the TaskGraph, seconds and memory those of a
+simulated run.  The plan is the one that `Compiled.replan` makes for the same setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from math import inf, isfinite
+from typing import Any
+
+from einsummable.choose import Choice, realised
+from einsummable.errors import PlanError, UnknownNameError
+from einsummable.fit import fitting
+from einsummable.graph import EinGraph, Input
+from einsummable.planner import bounds, cost
+from einsummable.planner.eindecomp import Pins
+from einsummable.planner.hardware import Hardware, Link
+from einsummable.planner.partition import Partition
+from einsummable.planner.plan import Layout, Plan
+from einsummable.planner.strategies import named_plans
+from einsummable.progress import step
+from einsummable.taskgraph.simulate import simulate
+
+#: What the first and the last row of an answer are called.
+BEST, YOURS = "EinDecomp", "yours"
+
+#: The parts of a plan's cost, in the order in which they are stacked.
+PARTS = ("inputs to readers", "partial sums", "between nodes")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a plan is asked for.
+
+    Attributes
+    ----------
+    sites, hosts
+        How many, the sites in equal runs on the hosts.
+    bandwidth, latency
+        Of the link between hosts, of a single host between its sites: bytes a second, seconds.
+    memory
+        Bytes of a site.
+    objective
+        ``"bytes"`` that move, or simulated ``"time"``.
+    p
+        Into how many kernel calls each node is cut; None for as many as there are sites.
+    pins
+        Cuts that the plan keeps, by tensor and label.
+    edits
+        Cuts by hand on top of the plan: the strategy called "yours".
+    """
+
+    sites: int
+    hosts: int = 1
+    bandwidth: float = 4e9
+    latency: float = 5e-5
+    memory: float = inf
+    objective: str = "bytes"
+    p: int | None = None
+    pins: Pins = field(default_factory=dict)
+    edits: Pins = field(default_factory=dict)
+
+    @classmethod
+    def start(cls, hardware: Hardware, *, timed: bool, **more: Any) -> Setting:
+        """Return the setting that asks for a plan on `hardware`, as it is; `more` are further figures."""
+        hosts = len(set(hardware.hosts))
+        link = hardware.near if hosts == 1 else hardware.far
+        objective = "time" if timed else "bytes"
+        return cls(hardware.sites, hosts, link.bandwidth, link.latency, objective=objective, **more)
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Setting:
+        """Return the setting that `json` made, checked.
+
+        Raises
+        ------
+        PlanError
+            A figure cannot be.
+        """
+        known = {f.name for f in fields(cls)}
+        given = {k: v for k, v in data.items() if k in known}
+        if given.get("memory") is None:
+            given["memory"] = inf
+        made = cls(**given)
+        made.check()
+        return made
+
+    def json(self) -> dict[str, Any]:
+        """Return it as JSON; memory without a limit is None."""
+        return asdict(self) | {"memory": self.memory if isfinite(self.memory) else None}
+
+    def check(self) -> None:
+        """Raise `PlanError` unless every figure can be."""
+        for what, n in (("sites", self.sites), ("hosts", self.hosts)):
+            if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+                raise PlanError(f"{what} must be a whole number from 1, not {n!r}")
+        if self.hosts > self.sites:
+            raise PlanError(f"{self.sites} sites cannot be on {self.hosts} hosts")
+        for what, x in (("bandwidth", self.bandwidth), ("memory", self.memory)):
+            if not x > 0:
+                raise PlanError(f"the {what} must be more than 0, not {x!r}")
+        if not 0 <= self.latency < inf:
+            raise PlanError(f"the latency must be 0 seconds or more, not {self.latency!r}")
+        if self.objective not in ("bytes", "time"):
+            raise PlanError(f"a plan is made for 'bytes' or for 'time', not for {self.objective!r}")
+
+    @property
+    def host_of(self) -> tuple[int, ...]:
+        """The host of every site."""
+        return tuple(site * self.hosts // self.sites for site in range(self.sites))
+
+    def hardware(self, base: Hardware) -> Hardware:
+        """Return `base` with as many sites, hosts and links as asked for."""
+        link = Link(self.bandwidth, self.latency)
+        near = link if self.hosts == 1 else base.near
+        same = base.sites == self.sites and len(set(base.hosts)) == self.hosts
+        limit = min(base.memory, self.memory)
+        return replace(base, hosts=base.hosts if same else self.host_of, near=near, far=link, memory=limit)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One strategy in figures; what is None is not known yet.
+
+    Attributes
+    ----------
+    plan, choice
+        The plan, and its placement, tasks and simulated run.
+    parts
+        The bytes of `PARTS` by prediction; their sum is `cost` up to rounding.
+    cost
+        The bytes that `planner.cost.moved_bytes` predicts.
+    """
+
+    name: str
+    plan: Plan
+    parts: tuple[float, float, float]
+    cost: float
+    choice: Choice | None = None
+
+    @property
+    def moved(self) -> int | None:
+        """The bytes that move between sites."""
+        return None if self.choice is None else self.choice.tasks.bytes_moved
+
+    @property
+    def balance(self) -> float | None:
+        """The work of the busiest site over the mean."""
+        return None if self.choice is None else self.choice.work_balance
+
+    @property
+    def seconds(self) -> float | None:
+        """How long a simulated run takes."""
+        return None if self.choice is None else self.choice.simulation.makespan
+
+    @property
+    def peak(self) -> int | None:
+        """The most bytes that a site holds."""
+        return None if self.choice is None else max(self.choice.simulation.peaks, default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The rows of a setting: that of the plan first, that of the cut by hand last, if there is one.
+
+    `bound` is what moves at least if every product is evenly shared (see `planner.bounds`); `done` is whether
+    every figure is there.
+    """
+
+    setting: Setting
+    rows: tuple[Row, ...]
+    bound: float
+    done: bool
+
+    @property
+    def plan(self) -> Plan:
+        """The plan that was found."""
+        return self.rows[0].plan
+
+    def row(self, name: str) -> Row:
+        """Return the row called `name`; where there is none yet, the cut by hand or else the plan's."""
+        found = {row.name: row for row in self.rows if row.choice is not None}
+        return found.get(name) or found.get(YOURS) or found[BEST]
+
+
+def answers(
+    graph: EinGraph,
+    setting: Setting,
+    base: Hardware,
+    layouts: Mapping[str, Layout] | None = None,
+    before: Answer | None = None,
+) -> Iterator[Answer]:
+    """Yield the answer to `setting`, more of it each time.
+
+    Parameters
+    ----------
+    base
+        What the sites are like; `setting` says how many there are and what joins them.
+    layouts
+        Inputs that already live on sites; those on sites that there are none of any more are free again.
+    before
+        An answer for the same graph and sites: what differs in cuts by hand only is not planned again.
+
+    Raises
+    ------
+    CapacityError
+        No plan fits the memory.
+    PlanError, UnknownNameError
+        A pin or an edit cannot be.
+    """
+    setting.check()
+    hardware = setting.hardware(base)
+    here = {n: at for n, at in (layouts or {}).items() if max(at.sites, default=0) < setting.sites}
+    timed = hardware if setting.objective == "time" else None
+    p = setting.sites if setting.p is None else setting.p
+    step("planning")
+    if before is not None and replace(before.setting, edits={}) == replace(setting, edits={}):
+        plans = {row.name: row.plan for row in before.rows if row.name != YOURS}
+        known = {row.plan.partitions: row.choice for row in before.rows if row.choice is not None}
+    else:
+        found = fitting(
+            graph,
+            setting.sites,
+            memory=min(setting.memory, hardware.memory if timed else inf),
+            p=p,
+            by="bytes" if timed is None else "seconds",
+            layouts=here,
+            pins=setting.pins,
+            hardware=timed,
+        )
+        best = replace(found.plan, strategy="eindecomp")
+        known = {best.partitions: _simulated(replace(found, plan=best), hardware)}
+        plans = {BEST: best, **{plan.strategy: plan for plan in named_plans(graph, p, layouts=here)}}
+    if setting.edits:
+        yours = plans[YOURS] = by_hand(plans[BEST], setting.edits)
+        if yours.partitions not in known:
+            known[yours.partitions] = _realised(yours, setting.sites, here, hardware, timed)
+    bound = bounds.moved(graph, setting.sites, here)
+
+    def answer(*, done: bool) -> Answer:
+        rows = [row_of(name, plan, here, known.get(plan.partitions)) for name, plan in plans.items()]
+        return Answer(setting, tuple(rows), bound, done)
+
+    for plan in plans.values():
+        if plan.partitions not in known:
+            yield answer(done=False)
+            known[plan.partitions] = _realised(plan, setting.sites, here, hardware, timed)
+    yield answer(done=True)
+
+
+def _realised(
+    plan: Plan, sites: int, layouts: Mapping[str, Layout], hardware: Hardware, timed: Hardware | None
+) -> Choice:
+    return _simulated(realised(plan, sites, layouts, timed), hardware)
+
+
+def _simulated(choice: Choice, hardware: Hardware) -> Choice:
+    if choice.simulation is not None and choice.simulation.hardware == hardware:
+        return choice
+    return replace(choice, simulation=simulate(choice.tasks, hardware))
+
+
+def row_of(name: str, plan: Plan, layouts: Mapping[str, Layout], choice: Choice | None) -> Row:
+    """Return the figures of `plan`."""
+    whole = cost.moved_bytes(plan.graph, plan.partitions, layouts)
+    return Row(name, plan, parts_of(plan, layouts), whole, choice)
+
+
+def parts_of(plan: Plan, layouts: Mapping[str, Layout] | None = None) -> tuple[float, float, float]:
+    """Return the bytes that `plan` moves by prediction, by `PARTS`."""
+    inputs = sums = between = 0.0
+    for i, (node, cuts) in enumerate(zip(plan.graph.nodes, plan.partitions, strict=True)):
+        moved = cost.tensor_bytes(plan.graph, plan.partitions, i, layouts)
+        partial = cost.aggregation_cost(node, cuts) * node.dtype.itemsize
+        sums += partial
+        if isinstance(node, Input):
+            inputs += moved
+        else:
+            between += moved - partial
+    return inputs, sums, between
+
+
+def by_hand(plan: Plan, edits: Pins) -> Plan:
+    """Return `plan` with the parts of some labels changed, by name of the tensor.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no such tensor or label.
+    PlanError
+        A label cannot be cut so.
+    """
+    graph, chosen = plan.graph, list(plan.partitions)
+    for name, parts in edits.items():
+        i = graph.id_of(name)
+        have = chosen[i]
+        for label in parts:
+            if label not in have.labels:
+                known = ", ".join(have.labels)
+                raise UnknownNameError(f"{name!r} has no label {label!r}, its labels are {known}")
+        chosen[i] = Partition(have.labels, tuple(parts.get(label, have[label]) for label in have.labels))
+        chosen[i].check(graph.nodes[i].space, graph.nodes[i].cuttable)
+    return replace(plan, partitions=tuple(chosen), strategy=YOURS)
+
+
+def edited(setting: Setting, plan: Plan, name: str, parts: Mapping[str, int]) -> Setting:
+    """Return `setting` with the tensor called `name` cut by hand; what is as in `plan` is no edit.
+
+    Raises
+    ------
+    UnknownNameError
+        There is no tensor of that name, or no such label.
+    PlanError
+        A label cannot be cut so.
+    """
+    cuts = plan.partitions[plan.graph.id_of(name)]
+    wanted = {**setting.edits.get(name, {}), **parts}
+    by_hand(plan, {name: wanted})
+    left = {label: n for label, n in wanted.items() if n != cuts[label]}
+    others = {other: cut for other, cut in setting.edits.items() if other != name}
+    return replace(setting, edits=others | ({name: left} if left else {}))
+
+
+def pinned(setting: Setting, plan: Plan, name: str) -> Setting:
+    """Return `setting` with the tensor called `name` pinned as `plan` cuts it, no more an edit."""
+    i = plan.graph.id_of(name)
+    cuts = plan.partitions[i]
+    parts = dict(zip(cuts.labels, cuts.parts, strict=True))
+    edits = {other: cut for other, cut in setting.edits.items() if other != name}
+    return replace(setting, pins={**setting.pins, name: parts}, edits=edits)
+
+
+def python(setting: Setting) -> str:
+    """Return Python that plans the program called ``net`` for `setting`; cuts by hand become pins."""
+    pins = {**setting.pins, **{n: {**setting.pins.get(n, {}), **cut} for n, cut in setting.edits.items()}}
+    options = [f"p={setting.p}"] if setting.p is not None else []
+    options += [f"memory={setting.memory!r}"] if isfinite(setting.memory) else []
+    options += [f"pins={pins!r}"] if pins else []
+    if setting.objective == "bytes":
+        return f"net = net.replan({', '.join([f'sites={setting.sites}', *options])})\n"
+    link = f"Link({setting.bandwidth!r}, {setting.latency!r})"
+    near = f"near={link}, " if setting.hosts == 1 else ""
+    return (
+        "from dataclasses import replace\n\n"
+        "from einsummable.planner.hardware import Link, host\n\n"
+        f"hosts = tuple(site * {setting.hosts} // {setting.sites} for site in range({setting.sites}))\n"
+        f"hardware = replace(net.hardware or host(1), hosts=hosts, {near}far={link})\n"
+        f"net = net.replan({', '.join(['hardware=hardware', *options])})\n"
+    )

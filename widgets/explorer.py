@@ -1,0 +1,134 @@
+"""The plan explorer: formula, graph, blocks and costs side by side, planned anew while the reader asks.
+
+Contract: the browser writes `setting` (see `exploring.Setting`), `shown` and `selection`, and asks for what
+`Explorer.ask` lists; everything else is Python's.  Plans are made in a thread; the newest setting counts, and
+the plan for an older one is given up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import traitlets
+
+from einsummable.errors import EinsummableError
+from einsummable.exploring import Answer, Setting, answers, edited, pinned, python
+from einsummable.graph import EinGraph
+from einsummable.planner.hardware import Hardware
+from einsummable.planner.plan import Layout
+from einsummable.views import explorer, graph_view, svg
+from einsummable.widgets.base import Widget, bundle
+from einsummable.widgets.history import History
+from einsummable.widgets.latest import Latest
+
+#: Seconds that a new explorer waits for its first plan before it shows itself.
+FIRST = 2.0
+
+
+class Explorer(Widget):
+    """A program whose plan can be asked about.
+
+    Attributes
+    ----------
+    setting, shown
+        What is asked for, as JSON of `Setting`; the strategy whose blocks are seen.
+    busy
+        What a plan that takes long is at, and for how many seconds.
+    graph, cards, strip, detail
+        Pictures, and the simulated run.
+    answer
+        The last answer, None before the first.
+    """
+
+    _esm = bundle("explorer")
+    setting = traitlets.Dict().tag(sync=True)
+    shown = traitlets.Unicode("").tag(sync=True)
+    undoable = traitlets.Int(0).tag(sync=True)
+    busy = traitlets.Dict().tag(sync=True)
+    graph = traitlets.Unicode("").tag(sync=True)
+    cards = traitlets.Dict().tag(sync=True)
+    strip = traitlets.Dict().tag(sync=True)
+    detail = traitlets.Dict().tag(sync=True)
+
+    def __init__(
+        self, graph: EinGraph, setting: Setting, base: Hardware, layouts: Mapping[str, Layout] | None = None
+    ) -> None:
+        self._program, self._base, self._layouts = graph, base, layouts or {}
+        self.answer: Answer | None = None
+        self._refused: EinsummableError | None = None
+        self._history = History(setting.json())
+        self._latest = Latest(lambda what, since: self.set_trait("busy", {"what": what, "since": since}))
+        super().__init__(setting=setting.json(), graph=svg(graph_view(graph)))
+        self.on_msg(lambda _, content, __: self.ask(**content) if "do" in content else None)
+        self.observe(self._asked, "setting")
+        self.observe(self._look, ["shown", "selection"])
+        self._latest.submit(lambda: self._plan(setting))
+        if self._latest.wait(FIRST) and self._refused is not None:
+            raise self._refused
+
+    def ask(self, do: str, node: int = 0, label: str = "", parts: int = 1) -> None:
+        """Do what a reader asks for: undo, reset or cancel; edit, pin or free a node."""
+        if do == "cancel":
+            self._latest.cancel()
+            self.set_trait("error", "planning was stopped; the last plan is shown")
+        elif do in ("undo", "reset"):
+            self.setting = self._history.back() if do == "undo" else self._history.first
+        elif self.answer is not None:
+            name, now = self._program.name_of(node), Setting.of(self.setting)
+            if do == "edit":
+                now = edited(now, self.answer.plan, name, {label: parts})
+            elif do == "pin":
+                now = pinned(now, self.answer.row(self.shown).plan, name)
+            elif do == "free":
+                now = replace(now, pins={n: cut for n, cut in now.pins.items() if n != name})
+            self.setting = now.json()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the plan for the present setting is there; return whether it is."""
+        return self._latest.wait(timeout)
+
+    def _asked(self, change: Any) -> None:
+        self.undoable = self._history.note(change.new)
+        self._latest.submit(lambda: self._plan(change.new))
+
+    def _plan(self, setting: dict[str, Any] | Setting) -> None:
+        try:
+            asked = setting if isinstance(setting, Setting) else Setting.of(setting)
+            for answer in answers(self._program, asked, self._base, self._layouts, self.answer):
+                self.answer = answer
+                self._show()
+        except EinsummableError as error:
+            self._refused = error
+            self.error = str(error)
+        self.busy = {}
+
+    def _show(self) -> None:
+        answer, shown = self.answer, self.shown
+        made = explorer.explorer_view(self._program, answer, shown)
+        with self.hold_sync():
+            self.cards = explorer.explorer_cards(answer, shown)
+            self.strip = explorer.explorer_strip(answer, shown)
+            self.links = explorer.explorer_links(answer, shown)
+            self.view, self.error = made, ""
+            self._detail()
+
+    def _look(self, change: Any) -> None:
+        if self.answer is not None:
+            self._detail() if change.name == "selection" else self._show()
+
+    def _detail(self) -> None:
+        node = explorer.node_of(self.selection, self.links)
+        drawn = "" if node is None else explorer.explorer_join(self.answer, node, self.shown)
+        self.detail = {"node": node, "svg": drawn}
+
+    def pictures(self) -> list[dict[str, Any]]:
+        """Return the graph, the blocks, the costs and the simulated run."""
+        if self.answer is None:
+            return [graph_view(self._program)]
+        return explorer.still_views(self.answer, self.shown)
+
+    def python(self) -> str:
+        """Return Python that plans for the same setting."""
+        return python(Setting.of(self.setting))
