@@ -1,14 +1,17 @@
-"""What the local executor must reach: workloads against peers, as ratios; exit status 1 if one falls short.
+"""What must be reached: workloads against peers, as ratios, and rates; exit status 1 if one falls short.
 
 einsummable bench run [--only WORD] [--sites 2] [--repetitions 7]
 
 All use as many threads as there are sites.  Each is called once before, then in turn; medians of the ratios
-of neighbours count, and their spread is printed.
+of neighbours count, and their spread is printed.  First come the workloads on threads of this process, then
+the chains on engines, small tasks a second, and blocks between processes.
 """
 
 import argparse
 import importlib.util
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +21,16 @@ import einsummable as ein
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from peers import interleaved, ratio
+import bench_dataplane
+import bench_tasks
+import on_engines
+from peers import compared, interleaved, reached
 from workloads import WORKLOADS, Workload
+
+CHAIN = 4096
+TASKS = 10_000
+#: Tasks a second.
+ON_ENGINES, HERE = 20_000, 40_000
 
 
 def main() -> int:
@@ -35,12 +46,34 @@ def main() -> int:
     limit_threads(args.sites)
     print(f"{'':42} {'ours':>9}   {'peer':18} {'theirs':>9}  ratio (least … greatest), wanted")
     short = []
-    for workload in WORKLOADS:
-        if args.only in workload.name:
-            short += measure(workload, args.sites, args.repetitions)
+    for name, section in sections(args.sites, args.repetitions).items():
+        if args.only in name:
+            short += section()
     for line in short:
         print(f"falls short: {line}")
     return int(bool(short))
+
+
+def sections(sites: int, repetitions: int) -> dict[str, Callable[[], list[str]]]:
+    """Return by name what prints rows and returns those that fall short."""
+    found = {w.name: partial(measure, w, sites, repetitions) for w in WORKLOADS}
+    for skewed in (False, True):
+        name = f"chain, {'skewed' if skewed else 'uniform'}, S = {CHAIN}, {sites} engines"
+        found[name] = partial(on_engines.rows, CHAIN, skewed=skewed, engines=sites, repetitions=repetitions)
+    found["small tasks"] = partial(small_tasks, sites, repetitions)
+    found["data plane"] = partial(bench_dataplane.rows, repetitions)
+    return found
+
+
+def small_tasks(sites: int, repetitions: int) -> list[str]:
+    """Print how many small tasks run in a second; return the rows that fall short."""
+    rates = bench_tasks.rates(TASKS, sites, repetitions)
+    wanted = {"engines": ON_ENGINES, "local": HERE}
+    label = f"graph of {TASKS:,} small tasks, {sites} sites"
+    short = []
+    for name, least in wanted.items():
+        short += reached(label, f"{name}, tasks/s", rates[name], least)
+    return short
 
 
 def installed(package: str) -> bool:
@@ -71,19 +104,7 @@ def measure(workload: Workload, sites: int, repetitions: int) -> list[str]:
             raise SystemExit(f"{workload.name}: {name} answers something else, by {worst:g}")
     del ours
     times = interleaved({"ours": net.run} | calls, repetitions)
-    short = []
-    for k, peer in enumerate(peers):
-        middle, least, greatest = ratio(times[peer.name], times["ours"])
-        label, mine = (workload.name, f"{1e3 * times['ours'].median:6.1f} ms") if not k else ("", "")
-        print(
-            f"{label:42} {mine:>9}   {peer.name:18} {1e3 * times[peer.name].median:6.1f} ms  "
-            f"{middle:.2f} ({least:.2f} … {greatest:.2f}), {peer.at_least}"
-            + ("" if middle >= peer.at_least else "  ← short"),
-            flush=True,
-        )
-        if middle < peer.at_least:
-            short.append(f"{workload.name} against {peer.name}: {middle:.2f}, wanted {peer.at_least}")
-    return short
+    return compared(workload.name, times["ours"], [(p.name, times[p.name], p.at_least) for p in peers])
 
 
 if __name__ == "__main__":

@@ -1,23 +1,31 @@
-"""Tasks a second of the local executor: 10,000 small tasks, each with two dependencies.
+"""Tasks a second, here and on engines: 10,000 small tasks, each with two dependencies.
 
-Run ``python tests/benchmarks/bench_tasks.py [--tasks N]``.  Prints medians of interleaved repetitions, and
-the time of the same numpy calls without any task graph as the scale.
+einsummable bench tasks [--tasks 10000] [--repetitions 7]
+
+Prints medians of interleaved repetitions, and the time of the same numpy calls without any task graph as the
+scale.
 """
 
 from __future__ import annotations
 
 import argparse
 import statistics
-import time
+import sys
+from pathlib import Path
 
 import numpy as np
 
+import einsummable as ein
 from einsummable.builder import GraphBuilder
 from einsummable.dtypes import F64
 from einsummable.runtime.local import LocalExecutor
 from einsummable.runtime.part import split
 from einsummable.scalar import ScalarBuilder
 from einsummable.taskgraph.tasks import Apply, Move, Output, Read, Task, TaskGraph
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from peers import interleaved
 
 
 def lattice(tasks: int, sites: int, width: int = 50, n: int = 8) -> TaskGraph:
@@ -52,32 +60,39 @@ def lattice(tasks: int, sites: int, width: int = 50, n: int = 8) -> TaskGraph:
     return TaskGraph(b.build(), sites, tuple(made), outputs)
 
 
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tasks", type=int, default=10_000)
-    parser.add_argument("--repeat", type=int, default=7)
-    args = parser.parse_args()
+def rates(tasks: int, sites: int, repetitions: int) -> dict[str, list[float]]:
+    """Return tasks a second, a figure a repetition: on engines, here, and without any task graph."""
     x = np.zeros(8)
     arrays = {"X": x, "Y": x}
-    programs = {sites: lattice(args.tasks, sites) for sites in (1, 2)}
-    local = LocalExecutor(2)
-    times: dict[str, list[float]] = {}
-    for _ in range(args.repeat):
-        start = time.perf_counter()
-        for _ in range(args.tasks):
+    program, local = lattice(tasks, sites), LocalExecutor(sites)
+
+    def calls_alone() -> None:
+        for _ in range(tasks):
             np.add(x, x)
-        times.setdefault("numpy calls alone", []).append(time.perf_counter() - start)
-        for sites, program in programs.items():
-            start = time.perf_counter()
-            split(program)
-            times.setdefault(f"splitting for {sites} sites", []).append(time.perf_counter() - start)
-            start = time.perf_counter()
-            local.run(program, arrays)
-            times.setdefault(f"local, {sites} sites", []).append(time.perf_counter() - start)
-    for name, seconds in times.items():
-        median = statistics.median(seconds)
-        print(f"{name:24} {median * 1e3:8.1f} ms  {args.tasks / median:10,.0f} tasks/s")
+
+    with ein.Cluster(n=sites, threads=1) as cluster:
+        times = interleaved(
+            {
+                "engines": lambda: cluster.run(program, arrays),
+                "local": lambda: local.run(program, arrays),
+                "splitting": lambda: split(program),
+                "numpy calls alone": calls_alone,
+            },
+            repetitions,
+        )
+    return {name: [tasks / seconds for seconds in timing.seconds] for name, timing in times.items()}
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--tasks", type=int, default=10_000)
+    parser.add_argument("--sites", type=int, default=2)
+    parser.add_argument("--repetitions", type=int, default=7)
+    args = parser.parse_args()
+    for name, figures in rates(args.tasks, args.sites, args.repetitions).items():
+        least, middle, most = min(figures), statistics.median(figures), max(figures)
+        print(f"{name:20} {middle:12,.0f} tasks/s ({least:,.0f} … {most:,.0f})")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Timing several callables against each other: interleaved, so that a slow moment hits all of them."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
@@ -35,6 +35,31 @@ def ratio(peer: Timing, ours: Timing) -> tuple[float, float, float]:
     """Return median, least and greatest of peer/ours, pair by pair: above 1 we are faster."""
     ratios = [p / o for p, o in zip(peer.seconds, ours.seconds, strict=True)]
     return median(ratios), min(ratios), max(ratios)
+
+
+def compared(label: str, ours: Timing, peers: Iterable[tuple[str, Timing, float]]) -> list[str]:
+    """Print a row for each peer, given with its timing and the ratio wanted; return those that fall short."""
+    short = []
+    for k, (name, theirs, at_least) in enumerate(peers):
+        middle, least, greatest = ratio(theirs, ours)
+        first = (label, f"{1e3 * ours.median:.1f} ms") if not k else ("", "")
+        seen = f"{1e3 * theirs.median:7.1f} ms  {middle:.2f} ({least:.2f} … {greatest:.2f}), {at_least}"
+        short += _judged("{:42} {:>9}".format(*first), name, seen, middle, at_least, label)
+    return short
+
+
+def reached(label: str, what: str, figures: Iterable[float], at_least: float) -> list[str]:
+    """Print a row for figures that are to reach something by themselves; return it if they fall short."""
+    figures = sorted(figures)
+    middle = median(figures)
+    seen = f"{'':10}  {middle:,.6g} ({figures[0]:,.6g} … {figures[-1]:,.6g}), {at_least:,}"
+    return _judged(f"{label:42} {'':9}", what, seen, middle, at_least, label)
+
+
+def _judged(start: str, name: str, seen: str, figure: float, at_least: float, label: str) -> list[str]:
+    falls_short = figure < at_least
+    print(f"{start}   {name:18} {seen}{'  ← short' if falls_short else ''}", flush=True)
+    return [f"{label}, {name}: {figure:,.3g}, wanted {at_least:,}"] if falls_short else []
 
 
 def table(title: str, rows: Mapping[str, tuple[Timing, Mapping[str, Timing]]]) -> str:
