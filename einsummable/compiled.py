@@ -24,6 +24,7 @@ from einsummable.display import Picture
 from einsummable.errors import PlanError, UnknownNameError, nearest
 from einsummable.fit import fitted, fitting
 from einsummable.graph import EinGraph, Input
+from einsummable.interactive import Interactive
 from einsummable.language.elaborate import InputSpec, elaborate
 from einsummable.language.parser import parse
 from einsummable.lazy import Tensor, graph_of, set_runner, tensor  # noqa: F401 - `tensor` is public here
@@ -51,7 +52,7 @@ def default_sites() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class Compiled:
+class Compiled(Interactive):
     """A program with its inputs' shapes fixed: every rung of the ladder, each made once.
 
     Attributes

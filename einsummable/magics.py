@@ -1,4 +1,4 @@
-"""The notebook's face: ``%%ein`` and its line magics.  The only module that imports IPython.
+"""The notebook's face: ``%%ein`` and its line magics.  With `magic_options` the only one that needs IPython.
 
 Contract: a magic parses its line, calls `pipeline`, and displays what comes back.  Formulas reach the
 language as they are typed (nothing in braces is expanded), and a wrong one shows its message, carets and
@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Iterator
-from typing import Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
@@ -20,10 +21,16 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from IPython.display import display
 
 from einsummable import completion, pipeline
+from einsummable.background import LiveRun
+from einsummable.compiled import default_sites
 from einsummable.errors import PlanError, UnknownNameError, nearest
+from einsummable.magic_options import plan_arguments, planning
 from einsummable.pipeline import Compiled
 from einsummable.runtime.cluster import Cluster, connect
 from einsummable.runtime.session import DistributedTensor
+
+if TYPE_CHECKING:
+    from einsummable.widgets.cluster import ClusterPanel
 
 #: The name of the cluster in the notebook's namespace, for use from Python.
 CLUSTER = "ein_cluster"
@@ -36,7 +43,7 @@ class EinMagics(Magics):
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
         self.cluster: Cluster | None = None
-        self.owned = False
+        self.panel: ClusterPanel | None = None
 
     # -------------------------------------------------------------------------------- formulas
 
@@ -45,13 +52,13 @@ class EinMagics(Magics):
     @argument("--run", action="store_true", help="run it and bind its outputs in the notebook")
     @argument("--plan", action="store_true", help="show how every tensor is cut and placed")
     @argument("--on", metavar="WHERE", default="local", help="'local' (threads) or 'cluster' (%%ein_cluster)")
-    @argument("--sites", type=int, help="how many sites to plan for")
-    @argument("-p", type=int, help="how many kernel calls to cut each node into (default: the sites)")
+    @planning
     @argument("--keep", action="store_true", help="leave the results on the engines as distributed tensors")
+    @argument("--live", action="store_true", help="with --run: run in the background, and watch it")
     @argument("--no-show", action="store_true", help="display nothing")
     @no_var_expand
     @cell_magic
-    def ein(self, line: str, cell: str) -> None:
+    def ein(self, line: str, cell: str) -> LiveRun | None:
         """Build an EinGraph from the formulas of the cell, and show it.
 
         Each line defines one tensor; a label that the left side lacks is summed::
@@ -72,28 +79,35 @@ class EinMagics(Magics):
         if args.name is not None:
             _check_name(args.name)
         cluster = self._where(args.on)
-        net = pipeline.compile(cell, self._namespace(), sites=args.sites, cluster=cluster, p=args.p)
+        sites = default_sites() if cluster is None else cluster.sites
+        options = plan_arguments(args, self.shell.user_ns, sites)
+        net = pipeline.compile(cell, self._namespace(), cluster=cluster, **options)
         if args.name is not None:
             self.shell.user_ns[args.name] = net
         if args.plan:
             net.tasks  # noqa: B018 - planning is what was asked for
-        if args.run:
-            self._run(net, keep=args.keep)
+        run = self._run(net, keep=args.keep, live=args.live) if args.run else None
         if not args.no_show:
             display(net)
+        return run
 
     @magic_arguments()
     @argument("name", help="a program that %%%%ein made")
-    @argument("--sites", type=int, help="plan for another number of sites")
-    @argument("-p", type=int, help="how many kernel calls to cut each node into (default: the sites)")
+    @planning
     @line_magic
     def ein_plan(self, line: str) -> None:
-        """Plan a program, and show the blocks of every tensor and what happens on which site."""
+        """Plan a program, and show the blocks of every tensor and what happens on which site.
+
+        What no option says stays as it was; another number of sites is one of the same host.
+        """
         args = parse_argstring(self.ein_plan, line)
         net = self._compiled(args.name)
-        if args.sites is not None or args.p is not None:
-            sites = net.sites if args.sites is None else args.sites
-            net = net.replan(sites=sites, p=args.p, cluster=net.cluster)
+        options = plan_arguments(args, self.shell.user_ns, net.sites)
+        if new := {name: value for name, value in options.items() if value is not None}:
+            same = {"sites": net.sites, "memory": net.memory, "pins": net.pins}
+            if new.get("sites", net.sites) == net.sites and args.objective is None:
+                same["hardware"] = net.hardware
+            net = net.replan(cluster=net.cluster, **(same | new))
             self.shell.user_ns[args.name] = net
         display(net.picture())
         display(net.tasks)
@@ -102,21 +116,24 @@ class EinMagics(Magics):
     @argument("name", help="a program that %%%%ein made")
     @argument("--on", metavar="WHERE", help="'local' or 'cluster'; by default where it was compiled for")
     @argument("--keep", action="store_true", help="leave the results on the engines as distributed tensors")
+    @argument("--live", action="store_true", help="run in the background, and watch it")
     @argument("--no-show", action="store_true", help="display nothing")
     @line_magic
-    def ein_run(self, line: str) -> None:
+    def ein_run(self, line: str) -> LiveRun | None:
         """Run a program with the notebook's present arrays and scalars, and bind its outputs.
 
-        It is compiled again where their shapes, dtypes or kinds are other ones now.
+        It is compiled again where their shapes, dtypes or kinds are other ones now.  With ``--live`` the cell
+        is done at once and shows how far the run is; outputs are bound when they are there.
         """
         args = parse_argstring(self.ein_run, line)
         net = self._compiled(args.name)
         if args.on is not None:
             net = net.replan(cluster=self._where(args.on))
         net = self.shell.user_ns[args.name] = net.renew(self._namespace())
-        self._run(net, keep=args.keep)
-        if not args.no_show:
+        run = self._run(net, keep=args.keep, live=args.live)
+        if run is None and not args.no_show:
             display(net.last)
+        return run
 
     @magic_arguments()
     @argument("name", help="a program that %%%%ein made")
@@ -125,11 +142,38 @@ class EinMagics(Magics):
         """Show a plan in figures, beside the named strategies."""
         display(self._compiled(parse_argstring(self.ein_explain, line).name).explain())
 
-    def _run(self, net: Compiled, *, keep: bool) -> None:
-        """Run `net` with the notebook's present values, and bind what it makes."""
+    @magic_arguments()
+    @argument("name", help="a program that %%%%ein made")
+    @line_magic
+    def ein_explore(self, line: str) -> None:
+        """Show formula, graph, blocks and costs of a program, for any number of sites, links and memory."""
+        display(self._compiled(parse_argstring(self.ein_explore, line).name).explore())
+
+    @magic_arguments()
+    @argument("name", help="a program that %%%%ein made")
+    @line_magic
+    def ein_steps(self, line: str) -> None:
+        """Run a small program step by step: the numbers in the blocks, sums that grow, and what travels."""
+        net = self._compiled(parse_argstring(self.ein_steps, line).name)
+        display(net.steps(self._inputs(net)))
+
+    def _run(self, net: Compiled, *, keep: bool, live: bool) -> LiveRun | None:
+        """Run `net` with the notebook's present values, and bind what it makes: now, or when it is there."""
+        if not live:
+            self.shell.user_ns.update(net.run(self._inputs(net), keep=keep))
+            return None
+        run = net.run_live(self._inputs(net), keep=keep)
+        run.listen(self._bind)
+        return run
+
+    def _bind(self, run: LiveRun) -> None:
+        if run.done and run.error is None:
+            self.shell.user_ns.update(run.result())
+
+    def _inputs(self, net: Compiled) -> dict[str, Any]:
+        """Return the notebook's present values of what `net` reads."""
         names = {*net.graph.inputs, *(p.name for p in net.graph.params)}
-        now = {name: value for name, value in self._namespace().items() if name in names}
-        self.shell.user_ns.update(net.run(keep=keep, **now))
+        return {name: value for name, value in self._namespace().items() if name in names}
 
     def _namespace(self) -> dict[str, Any]:
         """Return what of the notebook a formula may mean: no underscore names, which are IPython's own."""
@@ -146,33 +190,57 @@ class EinMagics(Magics):
     # --------------------------------------------------------------------------------- cluster
 
     @magic_arguments()
-    @argument("action", choices=["start", "connect", "info", "stop"])
+    @argument("action", nargs="?", choices=["start", "connect", "info", "stop"])
     @argument("profile", nargs="?", help="with connect: the ipyparallel profile, or a connection file")
     @argument("-n", type=int, default=2, help="with start: how many engines (default 2)")
     @argument("--threads", type=int, default=1, help="BLAS threads of each engine (default 1)")
     @line_magic
     def ein_cluster(self, line: str) -> None:
-        """Start, connect to, describe or stop the ipyparallel cluster that ``--on cluster`` uses."""
+        """Start, connect to, describe or stop the ipyparallel cluster that ``--on cluster`` uses.
+
+        Without a word: a panel of its engines and their memory, with buttons.
+        """
         args = parse_argstring(self.ein_cluster, line)
         match args.action:
             case "start":
-                self.stop_cluster()
-                self.cluster, self.owned = Cluster(n=args.n, threads=args.threads), True
+                self.start_cluster(args.n, args.threads)
             case "connect":
                 self.stop_cluster()
-                self.cluster, self.owned = _connect(args.profile, args.threads), False
+                self._take(_connect(args.profile, args.threads))
             case "stop":
                 self.stop_cluster()
                 return
-        self.shell.user_ns[CLUSTER] = self._need_cluster()
-        display(self._need_cluster().info())
+            case "info":
+                display(self._need_cluster().info())
+                return
+        self._show_cluster()
+
+    def start_cluster(self, n: int, threads: int) -> None:
+        """Start a cluster in place of the one there is."""
+        self.stop_cluster()
+        self._take(Cluster(n=n, threads=threads))
+
+    def _take(self, cluster: Cluster) -> None:
+        self.cluster = self.shell.user_ns[CLUSTER] = cluster
+
+    def _show_cluster(self) -> None:
+        """Display the panel, or where widgets are not installed the table."""
+        if find_spec("anywidget") is None:
+            display(self._need_cluster().info())
+            return
+        from einsummable.widgets.cluster import ClusterPanel
+
+        if self.panel is None:
+            self.panel = ClusterPanel(lambda: self.cluster, self.start_cluster, self.stop_cluster)
+        self.panel.refresh()
+        display(self.panel)
 
     def stop_cluster(self) -> None:
         """Stop the cluster that we started, or let go of the one we are connected to."""
-        if self.cluster is not None:
-            self.cluster.stop()
-            self.cluster = None
+        cluster, self.cluster = self.cluster, None
+        if cluster is not None:
             self.shell.user_ns.pop(CLUSTER, None)
+            cluster.stop()
 
     def _need_cluster(self) -> Cluster:
         if self.cluster is None:
@@ -257,6 +325,8 @@ def unload(ipython: InteractiveShell) -> None:
         return
     magics, matcher = found
     magics.stop_cluster()
+    if magics.panel is not None:
+        magics.panel.close()
     for kind, names in magics.magics.items():
         for name in names:
             ipython.magics_manager.magics[kind].pop(name, None)

@@ -6,6 +6,7 @@ from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
+from einsummable.background import LiveRun
 from einsummable.graph import EinGraph
 from einsummable.pipeline import Compiled
 
@@ -174,3 +175,116 @@ def test_a_cluster_from_start_to_stop(shell):
     _, error = run(shell, "%ein_cluster stop")
     assert error is None
     assert "ein_cluster" not in shell.user_ns
+
+
+# --------------------------------------------------------------------------------- planning options
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("--memory 2GB", {"memory": 2_000_000_000}),
+        ("--sites 3 -p 6", {"sites": 3, "p": 6}),
+        ("--sites 4 --pin C:i=2,k=2 --pin A:d0=1", {"pins": {"C": {"i": 2, "k": 2}, "A": {"d0": 1}}}),
+    ],
+)
+def test_options_of_a_plan_are_those_of_compile(shell, options, expected):
+    _, error = run(shell, f"%%ein G --no-show {options}\n{MATMUL}")
+    assert error is None
+    for name, value in expected.items():
+        assert getattr(shell.user_ns["G"], name) == value
+    assert shell.user_ns["G"].tasks.sites == shell.user_ns["G"].sites
+
+
+@pytest.mark.parametrize(
+    ("options", "hosts", "name"),
+    [
+        ("--sites 5 --hosts 2", (0, 0, 0, 1, 1), "cluster"),
+        ("--sites 2 --hosts 1", (0, 0), "host"),
+        ("--sites 3 --objective time", (0, 0, 0), "host"),
+        ("--hardware mine", (0, 1), "two"),
+    ],
+)
+def test_hardware_is_said_by_hosts_objective_or_name(shell, options, hosts, name):
+    from dataclasses import replace
+
+    from einsummable.planner.hardware import host
+
+    shell.user_ns["mine"] = replace(host(2), name="two", hosts=(0, 1))
+    _, error = run(shell, f"%%ein G --no-show {options}\n{MATMUL}")
+    assert error is None
+    net = shell.user_ns["G"]
+    assert net.hardware.hosts == hosts
+    assert net.hardware.name == name
+    assert net.sites == len(hosts)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--hosts 2 --objective bytes", "the fewest bytes are the same on any hardware"),
+        ("--hosts 3 --sites 2", "2 sites cannot be on 3 hosts"),
+        ("--hosts 2 --hardware mine", "leave out --hosts"),
+        ("--hardware mine", "'mine' is no Hardware of this notebook"),
+        ("--pin C", "--pin takes a tensor and its cuts"),
+        ("--pin C:i=two", "--pin takes a tensor and its cuts"),
+        ("--memory lots", "lots"),
+        ("--plan-from nowhere.json", "nowhere.json"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(shell, options, words):
+    _, error = run(shell, f"%%ein G --no-show {options}\n{MATMUL}")
+    assert error is not None
+    assert words in str(error)
+    assert "G" not in shell.user_ns
+
+
+def test_a_plan_that_was_saved_is_used_again(shell, tmp_path):
+    run(shell, f"%%ein G --no-show --sites 4 --pin C:i=2,k=2\n{MATMUL}")
+    shell.user_ns["G"].save_plan(tmp_path / "plan.json")
+    _, error = run(shell, f"%%ein H --no-show --sites 4 --plan-from {tmp_path / 'plan.json'}\n{MATMUL}")
+    assert error is None
+    assert shell.user_ns["H"].plan == shell.user_ns["G"].plan
+
+
+def test_planning_again_keeps_what_no_option_says(shell):
+    run(shell, f"%%ein G --no-show --sites 4 --memory 1GB --pin C:i=2,k=2\n{MATMUL}")
+    _, error = run(shell, "%ein_plan G --memory 2GB")
+    assert error is None
+    assert (shell.user_ns["G"].memory, shell.user_ns["G"].sites) == (2_000_000_000, 4)
+    run(shell, "%ein_plan G --sites 2")
+    assert (shell.user_ns["G"].sites, shell.user_ns["G"].memory) == (2, 2_000_000_000)
+    assert shell.user_ns["G"].pins == {"C": {"i": 2, "k": 2}}
+
+
+# ------------------------------------------------------------------------------------------ widgets
+
+
+def test_a_live_run_binds_its_results_when_they_are_there(shell):
+    run(shell, f"%%ein G --no-show\n{MATMUL}")
+    _, error = run(shell, "watched = %ein_run G --live")
+    assert error is None
+    shell.user_ns["watched"].result(timeout=30)
+    np.testing.assert_array_equal(shell.user_ns["C"], shell.user_ns["A"] @ shell.user_ns["B"])
+
+
+def test_a_cell_can_run_live(shell):
+    _, error = run(shell, f"%%ein G --no-show --run --live\n{MATMUL}")
+    assert error is None
+    assert isinstance(shell.user_ns["_"], LiveRun)  # the value of the cell, which a notebook shows
+    assert shell.user_ns["_"].result(timeout=30)["C"].shape == (2, 4)
+
+
+def test_steps_are_shown_with_the_arrays_of_now(shell):
+    run(shell, f"%%ein G --no-show\n{MATMUL}")
+    shell.user_ns["A"] = np.full((2, 3), 7.0)
+    captured, error = run(shell, "%ein_steps G")
+    assert error is None
+    (shown,) = captured.outputs
+    assert "21" in shown.data["text/plain"]
+
+
+def test_a_panel_of_no_cluster(shell):
+    captured, error = run(shell, "%ein_cluster")
+    assert error is None
+    assert "no cluster" in captured.outputs[0].data["text/plain"]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import traitlets
 
 from einsummable import views
-from einsummable.compiled import Compiled
+from einsummable.taskgraph.tasks import TaskGraph
 from einsummable.taskgraph.unfuse import unfuse
 from einsummable.views.links import graph_links, merge, task_links
 from einsummable.widgets.base import Widget, bundle
@@ -19,10 +20,8 @@ class Steps(Widget):
 
     Parameters
     ----------
-    net
-        The program; what it computes with is what `Compiled.run` would take.
-    inputs, **data
-        Arrays and scalars in place of those given to `compile`.
+    taskgraph, arrays, params
+        The program, its inputs and its scalars.
 
     Attributes
     ----------
@@ -42,13 +41,17 @@ class Steps(Widget):
     blocks = traitlets.Unicode("").tag(sync=True)
     step = traitlets.Int(0).tag(sync=True)
 
-    def __init__(self, net: Compiled, inputs: Mapping[str, Any] | None = None, /, **data: Any) -> None:
-        arrays, scalars = net.values(inputs, **data)
-        view = views.steps_view(net.tasks, arrays, scalars)
+    def __init__(
+        self,
+        taskgraph: TaskGraph,
+        arrays: Mapping[str, np.ndarray],
+        params: Mapping[str, object] | None = None,
+    ) -> None:
+        view = views.steps_view(taskgraph, arrays, params)
         super().__init__(
             view=view,
-            links=merge(graph_links(net.graph), task_links(unfuse(net.tasks))),
-            graph=views.svg(views.graph_view(net.graph), caption=False),
+            links=merge(graph_links(taskgraph.graph), task_links(unfuse(taskgraph))),
+            graph=views.svg(views.graph_view(taskgraph.graph), caption=False),
             blocks=views.svg(view, caption=False),
         )
 
@@ -58,4 +61,4 @@ class Steps(Widget):
 
     def python(self) -> str:
         """Return Python that makes this widget, for a program called ``net``."""
-        return "from einsummable.widgets.steps import Steps\n\nSteps(net)\n"
+        return "net.steps()"

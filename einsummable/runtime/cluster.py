@@ -33,6 +33,7 @@ from einsummable.runtime.executor import gather
 from einsummable.runtime.orders import donations, numbers_of, sort_inputs, tensors_for
 from einsummable.runtime.programs import Program, Programs
 from einsummable.runtime.session import DistributedTensor, giving_up, split_evenly
+from einsummable.runtime.usage import Usage, usage
 from einsummable.runtime.wire import Order
 from einsummable.taskgraph.allocate import parse_bytes
 from einsummable.taskgraph.relayout import relayout
@@ -107,6 +108,10 @@ class Cluster:
     def info(self) -> EngineTable:
         """Return what is known of each engine, measured on it."""
         return EngineTable(self._engines.info.values())
+
+    def usage(self) -> tuple[Usage, ...]:
+        """Return what each engine takes; in any thread, also while a program runs."""
+        return usage(self._engines)
 
     def stop(self) -> None:
         """End the engines that we started; leave those that somebody else started as they are."""

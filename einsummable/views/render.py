@@ -9,9 +9,11 @@ from typing import Any
 from einsummable.errors import EinsummableError
 from einsummable.views import (
     charts,
+    clusters,
     collapsed,
     curves,
     eingraphs,
+    gauges,
     joins,
     lanes,
     plans,
@@ -22,8 +24,10 @@ from einsummable.views import (
 from einsummable.views.drawing import Drawing, clean, wrap
 
 _KINDS: dict[str, ModuleType] = {
+    "cluster": clusters,
     "graph": eingraphs,
     "join": joins,
+    "meter": gauges,
     "partition": plans,
     "plan": plans,
     "taskgraph": lanes,
