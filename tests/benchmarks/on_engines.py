@@ -5,6 +5,7 @@ of dask is a process with one BLAS thread, numpy has as many threads as there ar
 they are made.  Dask gets the best of several chunkings, the one that is fastest when each is tried once.
 """
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -73,7 +74,9 @@ def in_chunks(client: object, arrays: Mapping[str, np.ndarray], parts: tuple[int
         name: da.from_array(x, chunks=tuple(-(-n // k) for n, k in zip(x.shape, parts, strict=True)))
         for name, x in arrays.items()
     }
-    there = dict(zip(there, client.persist(list(there.values())), strict=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # much is sent, once, before the clock starts
+        there = dict(zip(there, client.persist(list(there.values())), strict=True))
     wait(list(there.values()))
 
     def call() -> None:
