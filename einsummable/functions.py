@@ -113,20 +113,24 @@ def _compose_parts(re: np.ndarray, im: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A row of the table of scalar functions: its arity, its meaning in numpy, its dtype rule."""
+    """A row of the table of scalar functions: its arity, its meaning in numpy, its dtype rule.
+
+    `cost` is how many additions take as long, about, in a loop whose data is in registers.
+    """
 
     arity: int
     numpy: Callable[..., np.ndarray]
     rule: Rule
     transcendental: bool = False  # dear enough to be computed once where two einsummables need it
+    cost: int = 1
 
 
 FUNCTIONS: dict[str, Function] = {
     "add": Function(2, np.add, _same),
     "sub": Function(2, np.subtract, _number),
     "mul": Function(2, np.multiply, _same),
-    "div": Function(2, np.true_divide, _inexact),
-    "pow": Function(2, np.power, _number, transcendental=True),
+    "div": Function(2, np.true_divide, _inexact, cost=5),
+    "pow": Function(2, np.power, _number, transcendental=True, cost=65),
     "neg": Function(1, np.negative, _number),
     "lt": Function(2, np.less, _compared),
     "le": Function(2, np.less_equal, _compared),
@@ -134,21 +138,21 @@ FUNCTIONS: dict[str, Function] = {
     "ge": Function(2, np.greater_equal, _compared),
     "eq": Function(2, np.equal, _compared),
     "ne": Function(2, np.not_equal, _compared),
-    "exp": Function(1, np.exp, _inexact, transcendental=True),
-    "log": Function(1, np.log, _inexact, transcendental=True),
-    "sqrt": Function(1, np.sqrt, _inexact),
-    "rsqrt": Function(1, lambda x: np.reciprocal(np.sqrt(x)), _inexact),
+    "exp": Function(1, np.exp, _inexact, transcendental=True, cost=25),
+    "log": Function(1, np.log, _inexact, transcendental=True, cost=35),
+    "sqrt": Function(1, np.sqrt, _inexact, cost=15),
+    "rsqrt": Function(1, lambda x: np.reciprocal(np.sqrt(x)), _inexact, cost=25),
     "square": Function(1, np.square, _same),
     "abs": Function(1, np.absolute, _magnitude),
     "sign": Function(1, np.sign, _number),
     "relu": Function(1, lambda x: np.maximum(x, x.dtype.type(0)), _ordered),
-    "tanh": Function(1, np.tanh, _inexact, transcendental=True),
-    "sigmoid": Function(1, _sigmoid, _real_inexact, transcendental=True),
-    "silu": Function(1, lambda x: x * _sigmoid(x), _real_inexact, transcendental=True),
-    "gelu": Function(1, _gelu, _real_inexact, transcendental=True),
-    "erf": Function(1, _erf, _real_inexact, transcendental=True),
-    "sin": Function(1, np.sin, _inexact, transcendental=True),
-    "cos": Function(1, np.cos, _inexact, transcendental=True),
+    "tanh": Function(1, np.tanh, _inexact, transcendental=True, cost=35),
+    "sigmoid": Function(1, _sigmoid, _real_inexact, transcendental=True, cost=35),
+    "silu": Function(1, lambda x: x * _sigmoid(x), _real_inexact, transcendental=True, cost=35),
+    "gelu": Function(1, _gelu, _real_inexact, transcendental=True, cost=350),
+    "erf": Function(1, _erf, _real_inexact, transcendental=True, cost=350),
+    "sin": Function(1, np.sin, _inexact, transcendental=True, cost=50),
+    "cos": Function(1, np.cos, _inexact, transcendental=True, cost=50),
     "floor": Function(1, np.floor, _ordered),
     "where": Function(3, np.where, _select),
     "minimum": Function(2, np.minimum, _ordered),

@@ -22,6 +22,7 @@ from einsummable import dtypes, scalar
 from einsummable.codec import register_union
 from einsummable.dtypes import ScalarType
 from einsummable.errors import ShapeError, Span, UnknownNameError, nearest
+from einsummable.functions import FUNCTIONS
 from einsummable.scalar import ScalarExpr
 
 #: Half-open ranges, one a dimension (or one a label of an iteration space).
@@ -407,6 +408,14 @@ def flops(node: Node) -> int:
             return 0
         case _:
             return prod(node.shape)
+
+
+def operations(node: Node) -> int:
+    """Return the operations of `node` as additions that take as long: functions count what they cost."""
+    if not isinstance(node, Einsummable):
+        return flops(node)
+    each = sum(FUNCTIONS[op.fn].cost for op in node.join.ops if isinstance(op, scalar.Call))
+    return prod(n for _, n in node.space) * max(each + (node.aggregate is not None), 1)
 
 
 @dataclass(frozen=True, repr=False)

@@ -27,8 +27,8 @@ def test_without_a_limit_nothing_changes():
 
 
 def test_another_plan_is_found_where_the_best_does_not_fit():
-    """The plan of a large product that moves least holds three faces of a cube; others hold less at once."""
-    graph = chain((512, 64), (64, 512), (512, 64), (64, 4096), (4096, 512))
+    """The plan that moves least adds up many partial results; others hold less at once and move more."""
+    graph = matmul(256, 2048, 256)
     free = fitting(graph, 8)
     for memory in range(peak(free) - 1, 0, -peak(free) // 16):
         found = fitting(graph, 8, memory=memory)

@@ -14,15 +14,16 @@ from einsummable.taskgraph.fuse import fuse
 from einsummable.taskgraph.held import Held, series
 from einsummable.taskgraph.lower import lower
 from einsummable.taskgraph.simulate import simulate
-from einsummable.taskgraph.tasks import Slice, nbytes
+from einsummable.taskgraph.tasks import Read, Slice, nbytes
 
 
 def held_at(taskgraph, spans, site, at):
     """Return the bytes that `site` holds just after `at`: every block is asked anew."""
     kept = {t for out in taskgraph.outputs for t, _ in out.blocks}
+    inputs = {i for i, task in enumerate(taskgraph.tasks) if isinstance(task, Read)}
 
     def last_use(i):
-        if i in kept:
+        if i in kept | inputs:
             return inf
         readers = taskgraph.consumers[i]
         uses = [last_use(r) if isinstance(taskgraph.tasks[r], Slice) else spans[r][1] for r in readers]
@@ -31,7 +32,9 @@ def held_at(taskgraph, spans, site, at):
     return sum(
         nbytes(task)
         for i, task in enumerate(taskgraph.tasks)
-        if task.site == site and not isinstance(task, Slice) and spans[i][0] <= at < last_use(i)
+        if task.site == site
+        and not isinstance(task, Slice)
+        and (i in inputs or spans[i][0] <= at < last_use(i))
     )
 
 
@@ -71,4 +74,4 @@ def test_only_what_ended_counts():
     held = Held(small_taskgraph())
     some = [held.ended(e.task, e.started, e.ended) for e in record.tasks if e.site == 1]
     ((_, left),) = series((c for cs in some for c in cs), 2)[1][-1:]
-    assert left == 64  # its partial result waits for a move that nobody has told of
+    assert left == 64 + 64  # its input stays; its partial result waits for a move that nobody has told of

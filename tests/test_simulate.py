@@ -11,14 +11,18 @@ from strategies import graphs, placements, plans
 from einsummable.builder import GraphBuilder
 from einsummable.dtypes import F32
 from einsummable.errors import PlanError
+from einsummable.functions import FUNCTIONS
 from einsummable.planner.hardware import Hardware, Link
 from einsummable.runtime.events import MoveEnded, TaskEnded, simulated
+from einsummable.scalar import ScalarBuilder
 from einsummable.taskgraph.lower import lower
 from einsummable.taskgraph.simulate import simulate
 from einsummable.taskgraph.tasks import Aggregate, Apply, Move, Output, Read, Slice, TaskGraph, nbytes
 
 #: Two hosts of two sites.  Products: 1 flop a second; near 10 B/s, far 5 B/s, no latency, no overhead.
-MACHINE = Hardware("toy", (0, 0, 1, 1), {"f32": 1.0}, 1e9, 1e9, 1e9, Link(10.0, 0.0), Link(5.0, 0.0), 0.0)
+MACHINE = Hardware(
+    "toy", (0, 0, 1, 1), {"f32": 1.0}, 1e9, 1e9, 1e9, Link(10.0, 0.0), Link(5.0, 0.0), 0.0, 0.0
+)
 X = ((0, 5), (0, 4))
 
 
@@ -77,6 +81,31 @@ def test_latency_and_overhead_are_added_once():
     assert run.ends == (0, 40.5, 45.5)
 
 
+def test_a_message_keeps_ports_busy_besides_its_bytes():
+    slow = replace(MACHINE, near=Link(10.0, 3.0, 0.5))
+    run = simulate(program(4, read(0), call(0, 0), call(0, 0), move(1, 1), move(1, 2)), slow)
+    # The first product is there at 80, its message takes 0.5 + 2 s at the port and 3 s to arrive.
+    assert sorted(run.ends[3:]) == [45.5, 85.5]
+    both = simulate(
+        program(4, read(0), call(0, 0), move(1, 1), Slice(0, (1,), ((0, 5),), (5,), F32, 1), move(1, 3)), slow
+    )
+    assert (both.ends[2], both.ends[4]) == (45.5, 48.0)
+
+
+def test_small_products_and_costly_functions_take_longer():
+    run = simulate(program(4, read(0), call(0, 0)), replace(MACHINE, half=2.0))
+    assert run.makespan == pytest.approx(60)  # 4 summed elements: 4/(4 + 2) of the speed
+    builder = GraphBuilder()
+    x, scalars = builder.input("X", (8,)), ScalarBuilder()
+    builder.output(
+        "Y", builder.einsummable("i", [(x, "i")], scalars.build(scalars.call("exp", scalars.arg(0))))
+    )
+    tasks = (Read(0, "X", ((0, 8),), (8,), F32, 0), Apply(0, (0,), ((0, 8),), (8,), F32, 1))
+    graph = builder.build()
+    run = simulate(TaskGraph(graph, 4, tasks), replace(MACHINE, map_flops=1.0))
+    assert run.makespan == 8 * FUNCTIONS["exp"].cost
+
+
 def test_moves_and_kernels_overlap():
     run = simulate(program(4, read(0), call(0, 0), move(1, 1), call(0, 0)), MACHINE)
     assert run.ends[2:] == (42, 80)
@@ -104,8 +133,8 @@ def test_the_most_urgent_task_comes_first_unless_it_runs_in_order():
 def test_memory_is_what_lives():
     view = Slice(0, (1,), ((0, 2),), (2,), F32, 1)
     run = simulate(program(4, read(0), call(0, 0), view, move(1, 2, (2,))), MACHINE)
-    # X until its call ends; Y for as long as its slice is being sent; the result stays.
-    assert run.memory[0] == ((0.0, 100), (40.0, 20), (pytest.approx(40.8), 0))
+    # X is there and stays; Y lives for as long as its slice is being sent; the result stays.
+    assert run.memory[0] == ((0.0, 100), (pytest.approx(40.8), 80))
     assert run.memory[1] == ((40.0, 8),)
     assert run.peaks == (100, 8, 0, 0)
 
@@ -144,7 +173,8 @@ def test_nothing_starts_before_it_can_and_nothing_is_done_twice(graph, p, in_ord
         if in_order:
             assert [run.starts[i] for i in mine] == sorted(run.starts[i] for i in mine)
     assert sum(run.moved.values()) == taskgraph.bytes_moved
-    # In the end the results are left, and blocks that they are slices of.
+    assert run.peaks == tuple(max((held for _, held in steps), default=0) for steps in run.memory)
+    # In the end inputs and results are left, and blocks that they are slices of.
     left = sum(steps[-1][1] for steps in run.memory if steps)
     assert left >= sum(
         nbytes(taskgraph.tasks[t]) for t in {t for out in taskgraph.outputs for t, _ in out.blocks}

@@ -28,6 +28,7 @@ from einsummable.graph import (
     Reshape,
     Select,
     flops,
+    operations,
     whole,
 )
 from einsummable.planner.partition import Partition
@@ -75,7 +76,7 @@ def work(graph: EinGraph, i: int) -> int:
     for k, j in enumerate(node.inputs):
         looked_up = isinstance(node, Gather) and k == 0  # of a table only what is taken is touched
         touched += prod(node.shape if looked_up else read_shape(node, k)) * graph.nodes[j].dtype.itemsize
-    return flops(node) + BYTE * touched
+    return operations(node) + BYTE * touched
 
 
 def balance(graph: EinGraph, cuts: Sequence[Partition], p: int) -> float:

@@ -7,7 +7,7 @@ Times are seconds, sizes bytes.  Every site has a port within its host, every ho
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
@@ -18,14 +18,29 @@ from einsummable.errors import PlanError
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What joins two sites: `bandwidth` in bytes a second, `latency` in seconds a message."""
+    """What joins two sites, as in the LogGP model (Alexandrov et al., 1995).
+
+    Attributes
+    ----------
+    bandwidth
+        Bytes a second.
+    latency
+        Seconds that a message is under way.
+    gap
+        Seconds for which a message keeps a port busy besides its bytes: many small ones take their time.
+    """
 
     bandwidth: float
     latency: float
+    gap: float = 0.0
+
+    def busy(self, nbytes: float) -> float:
+        """Return how long a port is busy with a message of `nbytes`."""
+        return self.gap + nbytes / self.bandwidth
 
     def seconds(self, nbytes: float) -> float:
         """Return how long a message of `nbytes` takes if nothing else is on the link."""
-        return self.latency + nbytes / self.bandwidth
+        return self.latency + self.busy(nbytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +56,7 @@ class Hardware:
     flops
         Multiplications and additions a second in matrix products, of one site, by name of dtype.
     map_flops
-        Scalar operations a second of one site elsewhere, where memory does not limit it.
+        Additions a second of one site elsewhere, where memory does not limit it.
     memory_bandwidth, memory
         Of one site: bytes a second, and bytes.
     near, far
@@ -83,6 +98,12 @@ class Hardware:
         """Return what joins sites `a` and `b`."""
         return self.near if self.hosts[a] == self.hosts[b] else self.far
 
+    def message(self, a: int, b: int, nbytes: float) -> float:
+        """Return how long a message takes from site `a` to `b`, whose ports it streams through."""
+        if self.hosts[a] == self.hosts[b]:
+            return self.near.seconds(nbytes)
+        return self.far.latency + max(self.near.busy(nbytes), self.far.busy(nbytes))
+
     def check(self) -> None:
         """Raise `PlanError` unless every figure can be."""
         speeds = {
@@ -99,6 +120,8 @@ class Hardware:
         for what, value in (
             ("near", self.near.latency),
             ("far", self.far.latency),
+            ("a message within a host", self.near.gap),
+            ("a message between hosts", self.far.gap),
             ("a task", self.overhead),
             ("half speed", self.half),
         ):
@@ -110,23 +133,28 @@ class Hardware:
 
 #: One core of a present-day server: round figures, measured with numpy's BLAS.
 _CORE = {"f32": 1.2e11, "f64": 6e10, "c64": 1.2e11, "c128": 6e10}
+#: Additions that such a core makes in a compiled loop.
+_ADDITIONS = 3e10
 #: Between processes of one host: a socket or shared memory.
-_SHARED_MEMORY = Link(4e9, 5e-5)
+_SHARED_MEMORY = Link(4e9, 5e-5, 1e-5)
 
 
 def laptop(sites: int = 4) -> Hardware:
     """Return a machine of one host whose sites are single cores and share 16 GB."""
-    return Hardware("laptop", (0,) * sites, _CORE, 1e9, 8e9, 16e9 / sites, _SHARED_MEMORY, _SHARED_MEMORY)
+    return Hardware(
+        "laptop", (0,) * sites, _CORE, _ADDITIONS, 8e9, 16e9 / sites, _SHARED_MEMORY, _SHARED_MEMORY
+    )
 
 
 def host(sites: int) -> Hardware:
     """Return one server with 4 GB a site."""
-    return Hardware("host", (0,) * sites, _CORE, 1e9, 8e9, 4e9, _SHARED_MEMORY, _SHARED_MEMORY)
+    return Hardware("host", (0,) * sites, _CORE, _ADDITIONS, 8e9, 4e9, _SHARED_MEMORY, _SHARED_MEMORY)
 
 
 def cluster(hosts: int = 32, sites_per_host: int = 64, *, cores: int = 1) -> Hardware:
     """Return servers joined by 100 Gbit/s each, whose sites have `cores` cores and 4 GB for each of them."""
     of = tuple(h for h in range(hosts) for _ in range(sites_per_host))
-    near = Link(cores * _SHARED_MEMORY.bandwidth, _SHARED_MEMORY.latency)
+    near = replace(_SHARED_MEMORY, bandwidth=cores * _SHARED_MEMORY.bandwidth)
     flops = {name: cores * rate for name, rate in _CORE.items()}
-    return Hardware("cluster", of, flops, cores * 1e9, cores * 8e9, cores * 4e9, near, Link(1.25e10, 2e-5))
+    far = Link(1.25e10, 2e-5, 1e-6)
+    return Hardware("cluster", of, flops, cores * _ADDITIONS, cores * 8e9, cores * 4e9, near, far)

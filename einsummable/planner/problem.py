@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from einsummable.graph import Concat, EinGraph, Einsummable, Gather, Input, Node, Reshape, Select, flops
+from einsummable.graph import Concat, EinGraph, Einsummable, Gather, Input, Node, Reshape, Select, operations
 from einsummable.planner import candidates, cost, tables
 from einsummable.planner.elimination import Factor
 from einsummable.planner.hardware import Hardware
@@ -228,7 +228,7 @@ class _Timed(_Builder):
         """Return what the time of node `i` depends on."""
         node, sources = self.graph.nodes[i], self.graph.nodes[i].inputs
         sizes = tuple(self.graph.nodes[j].dtype.itemsize for j in sources)
-        return (self.signatures[i], flops(node), cost.is_product(node), node.dtype, sizes)
+        return (self.signatures[i], operations(node), cost.is_product(node), node.dtype, sizes)
 
     def cuts(self, i: int) -> np.ndarray:
         graph, hardware = self.graph, self.hardware

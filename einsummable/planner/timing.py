@@ -11,12 +11,13 @@ each other at random.  Nodes run one after another and nothing overlaps, so the 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
 from einsummable import dtypes
-from einsummable.graph import EinGraph, Input, Node, flops
+from einsummable.graph import EinGraph, Input, Node, operations
 from einsummable.planner import candidates, tables
 from einsummable.planner.cost import is_product, read_shape
 from einsummable.planner.hardware import Hardware
@@ -29,11 +30,23 @@ def kernels(graph: EinGraph, i: int, rows: np.ndarray, hardware: Hardware) -> np
         return np.zeros(len(rows))
     block = np.maximum(-(-_extents(node) // rows), 1)
     points = block.prod(axis=1, dtype=float)
-    each = flops(node) / max(prod(n for _, n in node.space), 1)
-    computing = points * each / _rate(node, block, hardware)
+    taken = points * _each(node) / _rate(node, block, hardware)
     touching = _touched(graph, node, rows) / hardware.memory_bandwidth
     rounds = -(-rows.prod(axis=1) // hardware.sites)
-    return rounds * (hardware.overhead + np.maximum(computing, touching))
+    return rounds * (hardware.overhead + np.maximum(taken, touching))
+
+
+def computing(node: Node, block: Sequence[int], hardware: Hardware) -> float:
+    """Return the seconds that one kernel call of `node` computes on a block of these extents."""
+    points = prod(block)
+    if not points:
+        return 0.0
+    return points * _each(node) / float(_rate(node, np.array([block], np.int64).reshape(1, -1), hardware)[0])
+
+
+def _each(node: Node) -> float:
+    """Return the operations of `node` for each point of its space."""
+    return operations(node) / max(prod(n for _, n in node.space), 1)
 
 
 def _extents(node: Node) -> np.ndarray:
@@ -45,11 +58,13 @@ def _rate(node: Node, block: np.ndarray, hardware: Hardware) -> np.ndarray:
     if not is_product(node):
         return np.full(len(block), hardware.map_flops)
     first, second = (set(labels) for labels in node.labels)
-    # Rows, columns and the summed labels of the matrix product; labels of a batch only repeat it.
+    # Rows, columns and the summed labels of the matrix product; labels of a batch only repeat it.  What is
+    # no matrix has no rows, or no columns: memory bounds it, not the small size of what is not there.
     sizes = []
     for group in (first - second, second - first, {x for x in first & second if x not in node.out}):
         columns = [d for d, (label, _) in enumerate(node.space) if label in group]
-        sizes.append(block[:, columns].prod(axis=1, dtype=float))
+        if columns:
+            sizes.append(block[:, columns].prod(axis=1, dtype=float))
     return hardware.product_rate(dtypes.accumulator(node.dtype), *sizes)
 
 
@@ -69,14 +84,14 @@ def travel(nbytes: np.ndarray, receivers: np.ndarray, hardware: Hardware) -> np.
     """Return the seconds in which `nbytes` in all reach `receivers` sites (arrays that broadcast)."""
     sites = np.minimum(receivers, hardware.sites)
     taken = nbytes / (sites * hardware.near.bandwidth)
-    latency = hardware.near.latency
+    latency = hardware.near.latency + hardware.near.gap
     hosts = Counter(hardware.hosts)
     if len(hosts) > 1:
         pairs = hardware.sites * (hardware.sites - 1)
         across = 1 - sum(n * (n - 1) for n in hosts.values()) / pairs
         links = np.ceil(sites * len(hosts) / hardware.sites)
         taken = np.maximum(taken, nbytes * across / (links * hardware.far.bandwidth))
-        latency = max(latency, hardware.far.latency)
+        latency = max(latency, hardware.far.latency + hardware.far.gap)
     return taken + latency * (nbytes > 0)
 
 

@@ -1,39 +1,24 @@
 """A run of a TaskGraph on a Hardware that nobody has at hand: discrete events.
 
 Contract: `simulate` answers when every task would start and end.  A site runs one task at a time, the most
-urgent of those that are ready (or, in order, the next one only).  A move passes its site's port, where it
-leaves its host both hosts' ports, and the port of the site it goes to; every port serves one move at a time,
-first come first served, and the move streams through them.  Kernels take what flops or memory bandwidth
-allow.
+urgent of those that are ready (or, in order, the next one only), for as long as `durations` says.  A move
+passes its site's port, where it leaves its host both hosts' ports, and the port of the site it goes to; every
+port serves one move at a time, first come first served, and the move streams through them.  Inputs are on
+their sites from the start.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
-from math import prod
 
-from einsummable import dtypes
 from einsummable.errors import PlanError
-from einsummable.graph import Einsummable, box_shape, flops
-from einsummable.planner.hardware import Hardware
-from einsummable.taskgraph.held import Held, series
-from einsummable.taskgraph.tasks import (
-    Aggregate,
-    Apply,
-    Assemble,
-    Fused,
-    Move,
-    Read,
-    Slice,
-    Task,
-    TaskGraph,
-    calls,
-    nbytes,
-)
+from einsummable.planner.hardware import Hardware, Link
+from einsummable.taskgraph.durations import durations, urgencies
+from einsummable.taskgraph.held import Held, peaks, series
+from einsummable.taskgraph.tasks import Move, TaskGraph, nbytes
 
 
 @dataclass(frozen=True)
@@ -88,7 +73,7 @@ class Simulation:
     @cached_property
     def peaks(self) -> tuple[int, ...]:
         """The most bytes that every site held at once."""
-        return tuple(max((held for _, held in steps), default=0) for steps in self.memory)
+        return peaks(self.taskgraph, self.starts, self.ends)
 
     def __str__(self) -> str:
         share = sum(self.busy) / (self.makespan * self.taskgraph.sites) if self.makespan else 0.0
@@ -117,60 +102,37 @@ def simulate(taskgraph: TaskGraph, hardware: Hardware, *, in_order: bool = False
     hardware.check()
     if taskgraph.sites != hardware.sites:
         raise PlanError(f"the program is for {taskgraph.sites} sites, {hardware.name} has {hardware.sites}")
-    costs = [_seconds(taskgraph, hardware, task) for task in taskgraph.tasks]
-    return _Run(taskgraph, hardware, costs, in_order).run()
+    return _Run(taskgraph, hardware, in_order).run()
 
 
-def _seconds(taskgraph: TaskGraph, hardware: Hardware, task: Task) -> float:
-    """Return how long a site works on `task`, or, of a move, a message of its size takes on its link."""
-    match task:
-        case Read() | Slice():
-            return 0.0  # views
-        case Move():
-            return hardware.link(taskgraph.tasks[task.inputs[0]].site, task.site).seconds(nbytes(task))
-        case Apply() | Fused():
-            return hardware.overhead + _kernel_seconds(taskgraph, hardware, task)
-        case Assemble():
-            return hardware.overhead + 2 * nbytes(task) / hardware.memory_bandwidth
-        case Aggregate():
-            touched = (len(task.inputs) + 1) * nbytes(task)
-            work = (len(task.inputs) - 1) * prod(task.shape)
-            return hardware.overhead + max(touched / hardware.memory_bandwidth, work / hardware.map_flops)
-
-
-def _kernel_seconds(taskgraph: TaskGraph, hardware: Hardware, task: Apply | Fused) -> float:
-    seconds = 0.0
-    for origin, ranges in calls(task):
-        node = taskgraph.graph.nodes[origin]
-        whole = prod(n for _, n in node.space)
-        work = flops(node) * prod(box_shape(ranges)) / whole if whole else 0.0
-        product = isinstance(node, Einsummable) and node.is_contraction
-        rate = hardware.product_flops(dtypes.accumulator(node.dtype)) if product else hardware.map_flops
-        seconds += work / rate
-    touched = nbytes(task) + sum(nbytes(taskgraph.tasks[j]) for j in task.inputs)
-    return max(seconds, touched / hardware.memory_bandwidth)
+#: The stage of an event that ends a task; others count the ports that a move has passed.
+_DONE = 0
 
 
 class _Run:
-    """The state of a simulation.  Events are ``(time, serial, what, task)``; `what` is a stage of a move."""
+    """The state of a simulation.  Events are ``(time, serial, stage, task)``."""
 
-    def __init__(
-        self, taskgraph: TaskGraph, hardware: Hardware, costs: Sequence[float], in_order: bool
-    ) -> None:
-        self.taskgraph, self.hardware, self.costs, self.in_order = taskgraph, hardware, costs, in_order
-        tasks = taskgraph.tasks
+    def __init__(self, taskgraph: TaskGraph, hardware: Hardware, in_order: bool) -> None:
+        self.taskgraph, self.hardware, self.in_order = taskgraph, hardware, in_order
+        tasks, sites = taskgraph.tasks, taskgraph.sites
+        self.site = [task.site for task in tasks]
+        self.sizes = [nbytes(task) for task in tasks]
+        self.moves = [isinstance(task, Move) for task in tasks]
+        self.seconds = durations(taskgraph, hardware)
+        self.urgency = urgencies(taskgraph, self.seconds)
+        self.readers = taskgraph.consumers
         self.waiting = [len(set(task.inputs)) for task in tasks]
         self.starts, self.ends = [0.0] * len(tasks), [0.0] * len(tasks)
-        self.urgency = _urgencies(taskgraph, costs)
-        self.ready: list[list[tuple[float, int]]] = [[] for _ in range(taskgraph.sites)]
-        self.idle = [True] * taskgraph.sites
-        self.queue: list[list[int]] = [
-            [] for _ in range(taskgraph.sites)
-        ]  # in order: what is left, last first
-        for i in range(len(tasks) - 1, -1, -1):
-            if not isinstance(tasks[i], Move):
-                self.queue[tasks[i].site].append(i)
-        self.free: dict[tuple[str, int], float] = {}  # when a port is
+        self.ready: list[list[tuple[float, int]]] = [[] for _ in range(sites)]
+        self.idle = [True] * sites
+        self.queue: list[list[int]] = [[] for _ in range(sites)]  # in order: what is left, last first
+        if in_order:
+            for i in range(len(tasks) - 1, -1, -1):
+                if not self.moves[i]:
+                    self.queue[self.site[i]].append(i)
+        self.hosts = {host: k for k, host in enumerate(dict.fromkeys(hardware.hosts))}
+        self.free = [0.0] * (2 * sites + 2 * len(self.hosts))  # when a port is
+        self.routes: dict[tuple[int, int], tuple[tuple[int, Link], ...]] = {}
         self.events: list[tuple[float, int, int, int]] = []
         self.serial = 0
 
@@ -180,9 +142,10 @@ class _Run:
                 self.enable(0.0, i)
         for site in range(self.taskgraph.sites):
             self.dispatch(0.0, site)
-        while self.events:
-            now, _, stage, i = heappop(self.events)
-            if stage == DONE:
+        events = self.events
+        while events:
+            now, _, stage, i = heappop(events)
+            if stage == _DONE:
                 self.finish(now, i)
             else:
                 self.pass_port(now, i, stage)
@@ -194,76 +157,66 @@ class _Run:
 
     def enable(self, now: float, i: int) -> None:
         """All that task `i` reads is there."""
-        task = self.taskgraph.tasks[i]
-        if isinstance(task, Move):
-            self.post(now, 0, i)
+        if self.moves[i]:
+            self.pass_port(now, i, 0)
         else:
-            heappush(self.ready[task.site], (-self.urgency[i], i))
+            heappush(self.ready[self.site[i]], (-self.urgency[i], i))
 
     def dispatch(self, now: float, site: int) -> None:
-        """Give `site` its next task, if it is idle and there is one."""
-        if not self.idle[site] or not self.ready[site]:
+        """Give `site`, which is idle, its next task, if there is one."""
+        ready = self.ready[site]
+        if not ready:
             return
         if self.in_order:
             i = self.queue[site][-1]
             if self.waiting[i]:
                 return
             self.queue[site].pop()
-            self.ready[site].remove((-self.urgency[i], i))
+            ready.remove((-self.urgency[i], i))
         else:
-            i = heappop(self.ready[site])[1]
+            i = heappop(ready)[1]
         self.idle[site] = False
         self.starts[i] = now
-        self.post(now + self.costs[i], DONE, i)
+        self.post(now + self.seconds[i], _DONE, i)
 
     def finish(self, now: float, i: int) -> None:
-        task = self.taskgraph.tasks[i]
         self.ends[i] = now
-        if not isinstance(task, Move):
-            self.idle[task.site] = True
-        touched = {task.site}
-        for r in self.taskgraph.consumers[i]:
+        mine, touched = self.site[i], set()
+        if not self.moves[i]:
+            self.idle[mine] = True
+            touched.add(mine)
+        for r in self.readers[i]:
             self.waiting[r] -= 1
             if not self.waiting[r]:
                 self.enable(now, r)
-                touched.add(self.taskgraph.tasks[r].site)
+                if not self.moves[r]:
+                    touched.add(self.site[r])
         for site in sorted(touched):
-            self.dispatch(now, site)
+            if self.idle[site]:
+                self.dispatch(now, site)
 
     def pass_port(self, now: float, i: int, stage: int) -> None:
         """Let move `i` wait for, and stream through, its next port."""
-        ports = self.ports(i)
-        port, bandwidth = ports[stage]
-        size = nbytes(self.taskgraph.tasks[i])
-        start = max(now, self.free.get(port, 0.0))
-        self.free[port] = start + size / bandwidth
+        a, b = self.site[self.taskgraph.tasks[i].inputs[0]], self.site[i]
+        route = self.routes.get((a, b)) or self.route(a, b)
+        port, link = route[stage]
+        start = max(now, self.free[port])
+        self.free[port] = start + link.gap + self.sizes[i] / link.bandwidth
         if stage == 0:
             self.starts[i] = start
-        if stage + 1 < len(ports):
+        if stage + 1 < len(route):
             self.post(start, stage + 1, i)
-            return
-        # It is there when the last byte is through the slowest port.
-        slowest = max(size / b for _, b in ports)
-        a, b = self.taskgraph.tasks[self.taskgraph.tasks[i].inputs[0]].site, self.taskgraph.tasks[i].site
-        self.post(start + slowest + self.hardware.link(a, b).latency, DONE, i)
+        else:  # it is there when the last byte is through the slowest port
+            self.post(start + self.seconds[i], _DONE, i)
 
-    def ports(self, i: int) -> list[tuple[tuple[str, int], float]]:
-        task, hardware = self.taskgraph.tasks[i], self.hardware
-        a, b = self.taskgraph.tasks[task.inputs[0]].site, task.site
-        near, far = hardware.near.bandwidth, hardware.far.bandwidth
-        if hardware.hosts[a] == hardware.hosts[b]:
-            return [(("site out", a), near), (("site in", b), near)]
-        out, into = ("host out", hardware.hosts[a]), ("host in", hardware.hosts[b])
-        return [(("site out", a), near), (out, far), (into, far), (("site in", b), near)]
-
-
-#: The stage of an event that ends a task; others count the ports of a move.
-DONE = -1
-
-
-def _urgencies(taskgraph: TaskGraph, costs: Sequence[float]) -> list[float]:
-    """Return for each task the time from its start to the end of the program if nothing has to wait."""
-    urgency = list(costs)
-    for i in range(len(costs) - 1, -1, -1):
-        urgency[i] += max((urgency[r] for r in taskgraph.consumers[i]), default=0.0)
-    return urgency
+    def route(self, a: int, b: int) -> tuple[tuple[int, Link], ...]:
+        """Return the ports from site `a` to site `b`, and the link that each belongs to."""
+        sites, hardware = self.taskgraph.sites, self.hardware
+        out, into = (a, hardware.near), (sites + b, hardware.near)
+        route = out, into
+        here, there = hardware.hosts[a], hardware.hosts[b]
+        if here != there:
+            leave, enter = 2 * (sites + self.hosts[here]), 2 * (sites + self.hosts[there]) + 1
+            route = out, (leave, hardware.far), (enter, hardware.far), into
+        self.routes[a, b] = route
+        return route
