@@ -12,7 +12,7 @@ from test_engine import programs
 import einsummable as ein
 from einsummable import codec
 from einsummable.errors import TaskError
-from einsummable.kernels import chain, masks, sharing
+from einsummable.kernels import blocks, chain, compiled, masks, sharing
 from einsummable.runtime.local import LocalExecutor
 from einsummable.taskgraph.check import check
 from einsummable.taskgraph.fuse import fuse
@@ -35,6 +35,17 @@ def small_tiles(monkeypatch):
     chain.chain.cache_clear()
     yield
     chain.chain.cache_clear()
+
+
+@pytest.fixture
+def all_compiled(monkeypatch):
+    """Make loops of what is far too small for them, products of tiles as well."""
+    monkeypatch.setattr(compiled, "SMALL", 1)
+    for cached in (compiled.product_of_tiles, blocks.prepare, chain.chain):
+        cached.cache_clear()
+    yield
+    for cached in (compiled.product_of_tiles, blocks.prepare, chain.chain):
+        cached.cache_clear()
 
 
 def lowered(text, sites=1, **shapes):
@@ -119,6 +130,16 @@ def run_both(text, arrays):
 def test_a_mask_hides_what_it_hides_and_no_more(condition, small_tiles):
     got, want = run_both(ATTENTION.replace("k <= q", condition), attention_arrays())
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("condition", ["k <= q", "(k <= q) * (k > q - 4)", "k >= q"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("extents", [(2, 11, 3, 4), (1, 150, 2, 20)])
+def test_tiles_of_compiled_products(condition, dtype, extents, small_tiles, all_compiled):
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.standard_normal(extents).astype(dtype) for name in "QKV"}
+    got, want = run_both(ATTENTION.replace("k <= q", condition), arrays)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

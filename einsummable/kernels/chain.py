@@ -22,7 +22,7 @@ from einsummable.functions import AGGREGATES
 from einsummable.graph import Einsummable
 from einsummable.kernels import masks, sharing
 from einsummable.kernels.blocks import Call, Kernel, prepare
-from einsummable.kernels.compiled import Compiled
+from einsummable.kernels.compiled import Compiled, product_of_tiles
 from einsummable.kernels.contraction import Contraction
 from einsummable.kernels.shadow import shadow
 
@@ -160,9 +160,13 @@ class Chain:
 
     def _planned(self, s: int, tile: _Tile) -> _Plan:
         node, ranges = self.nodes[s], self.ranges(s, tile)
-        kernel = prepare(self.links[s].call, tuple(b - a for a, b in ranges.values()))
-        shift = tuple(a for a, _ in ranges.values()) if node.join.labels else None
         operands = tuple(self._operand(s, k, ranges) for k in range(len(node.labels)))
+        call, extents = self.links[s].call, tuple(b - a for a, b in ranges.values())
+        lasting = tuple(k for k, operand in enumerate(operands) if operand.lasting is not None)
+        kernel = product_of_tiles(node, call.args, extents, lasting) if node.is_contraction else None
+        if kernel is None:
+            kernel = prepare(call, extents)
+        shift = tuple(a for a, _ in ranges.values()) if node.join.labels else None
         shape = tuple(ranges[x][1] - ranges[x][0] for x in node.out)
         aside = self.over[s] >= 0 and not isinstance(kernel, Compiled)
         return _Plan(kernel, operands, shift, shape, _index(node.out, ranges), aside)

@@ -2,48 +2,51 @@
 
 Contract: `compiled` answers a kernel, or None where the join has a function or a dtype that is not compiled,
 the work is too little to be worth it, or there is no compiler.  The kernel reads blocks of any strides (what
-lanes cannot load side by side is copied in pieces first) and makes no other temporary.  Its loops are chosen
-by labels and extents: which label runs along the vectors, and whether steps of another share what is loaded.
+lanes cannot load side by side is copied in pieces first, see `panels`) and makes no other temporary.
 Long sums are made in parts of `_TERMS` terms, which also keeps what they read in the cache.
 
 Squared distances are summed as they are written: as a matrix product (x² + y² - 2xy) they would lose what
-the digits of x² and y² cancel, all of it between neighbours, and these loops run at half of GEMM's speed.
+the digits of x² and y² cancel, all of it between neighbours; these loops run at 3/4 of GEMM's speed.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from math import ceil, prod
+from typing import TypeAlias
 
 import numpy as np
 
 from einsummable import scalar
 from einsummable.dtypes import BOOL, ScalarType
 from einsummable.graph import Einsummable
-from einsummable.kernels import machine, tiling
-from einsummable.kernels.nest import KNOWN, Nest, castable, supported
+from einsummable.kernels import machine
+from einsummable.kernels.loops import Space, best
+from einsummable.kernels.nest import FLOATS, KNOWN, Nest, castable, supported
+from einsummable.kernels.panels import Panels, pack
 from einsummable.kernels.tiling import Labels
 from einsummable.scalar import Call
 
 #: Elements of an iteration space below which numpy is as fast and the compiler would be waited for.
 SMALL = 1 << 14
-#: Terms of a sum that are added one after the other, at most.
+#: Terms of a sum that are added one after the other, at most; fewer where panels of them are to stay cached.
 _TERMS = 1 << 11
+_PANEL_TERMS = 1 << 9
 #: The most that a copy for the lanes takes.
 _COPY_BYTES = 1 << 18
-#: Operations of a function on a vector, where it is more than one.
-_WORK = {"exp": 14, "sigmoid": 20, "silu": 20, "div": 4, "sqrt": 6, "rsqrt": 10}
 #: What of it stays in the cache while rows pass by.
 _PANEL_BYTES = 1 << 17
+#: The most that tiles of a product may share to have it packed for them.
+_TILE_OPERAND_BYTES = 1 << 22
 #: A look at an element of the inputs costs as much as so many steps of the loops.
 _LOOK = 16
-#: Rows from which on what they share is copied.
+#: Rows from which on what they share is packed.
 _MANY_ROWS = 64
-_COPY_COST = 3.0  # of an element copied with strides, in vector operations
-_ACROSS_COST = 10.0  # of combining the lanes of a vector
+
+_Array: TypeAlias = "np.ndarray | Panels"
 
 
 def compiled(
@@ -63,83 +66,26 @@ def compiled(
         return None
     extent = {label: n for (label, _), n in zip(node.space, shape, strict=True)}
     labels = tuple(tuple(dict.fromkeys(ls)) for ls in node.labels)
-    nest = _best(_Space(node, typed, labels, args, params, extent))
-    return Compiled(node, nest, extent)
+    return Compiled(node, best(Space(node, typed, labels, args, params, extent)), extent)
 
 
-@dataclass(frozen=True, slots=True)
-class _Space:
-    """An einsummable on extents, of which loops are to be chosen."""
+@lru_cache(maxsize=1024)
+def product_of_tiles(
+    node: Einsummable, args: tuple[np.dtype, ...], shape: tuple[int, ...], lasting: tuple[int, ...]
+) -> Compiled | None:
+    """Return loops for a contraction of which many tiles read the inputs `lasting`, None if GEMM is better.
 
-    node: Einsummable
-    typed: tuple[scalar.Typed, ...]
-    labels: tuple[Labels, ...]
-    args: tuple[np.dtype, ...]
-    params: tuple[tuple[str, ScalarType], ...]
-    extent: dict[str, int]
-
-
-def _best(space: _Space) -> Nest:
-    candidates = [x for x, n in space.extent.items() if n > 1]
-    return min((_nest(space, x) for x in candidates), key=lambda pair: pair[1])[0]
-
-
-def _nest(space: _Space, vector: str) -> tuple[Nest, float]:
-    """Return the loops with `vector` along the lanes, and their cost in vector operations."""
-    node, extent = space.node, space.extent
-    computed = [
-        t.type.dtype for op, t in zip(node.join.ops, space.typed, strict=True) if isinstance(op, Call)
-    ]
-    used = [d.itemsize for d in (*space.args, node.dtype, *computed) if d != BOOL]
-    width = machine.processor().vector_bytes // max(used, default=4)
-    registers = 16 if machine.processor().vector_bytes == 64 else 8
-    steps = ceil(extent[vector] / width)
-    rows = _shared(space, vector) if node.aggregate and vector in node.out else None
-    height = min(4, extent[rows]) if rows else 1
-    most = registers // 8 if rows else registers // 2 if node.aggregate and vector in node.out else 4
-    count = max(1, min(most, steps))
-    order = tiling.layout(space.labels, node.out, extent)[0]
-    last = {vector: 1, rows: 2}
-    out = sorted((x for x in order if x in node.out), key=lambda x: last.get(x, 0))
-    inner = sorted((x for x in order if x not in node.out), key=lambda x: last.get(x, 0))
-    nest = Nest(
-        node.join,
-        space.typed,
-        tuple(zip(space.labels, space.args, strict=True)),
-        tuple((name, type_.dtype) for name, type_ in space.params if name in node.join.params),
-        tuple(out),
-        node.dtype,
-        tuple(inner),
-        node.aggregate,
-        vector,
-        rows,
-        width,
-        count,
-        height,
-    )
-    return nest, _cost(space, nest, steps)
-
-
-def _shared(space: _Space, vector: str) -> str | None:
-    """Return a label of the result whose steps share vectors that are loaded."""
-    found = [
-        x
-        for x in space.node.out
-        if x != vector and space.extent[x] > 1 and any(vector in ls and x not in ls for ls in space.labels)
-    ]
-    return max(found, key=lambda x: min(space.extent[x], 64), default=None)
-
-
-def _cost(space: _Space, nest: Nest, steps: int) -> float:
-    extent, vector = space.extent, nest.vector
-    work = sum(_WORK.get(op.fn, 1) for op in nest.join.ops if isinstance(op, Call)) + 1
-    loads = sum(1.0 if vector in ls else 0.25 for ls in space.labels) / nest.height
-    others = prod(n for x, n in extent.items() if x != vector)
-    total = others * steps * (work + loads)
-    if vector not in space.node.out:
-        total += prod(extent[x] for x in nest.out) * _ACROSS_COST
-    copied = [ls for ls in (*space.labels, space.node.out) if vector in ls and ls[-1] != vector]
-    return total + sum(_COPY_COST * prod(extent[x] for x in ls) for ls in copied)
+    GEMM packs both factors and writes a result that has few terms an element at its leisure; these loops
+    find one factor packed.  With vectors of 64 bytes they reach the processor's peak where GEMM has 60 to
+    90% of it; with smaller ones they were not measured to be better.
+    """
+    if not machine.available() or machine.processor().vector_bytes < 64:
+        return None
+    loops = compiled(node, args, (), shape) if len(set(args)) == 1 and node.dtype in FLOATS else None
+    if loops is None or not loops.shared or not set(loops.shared) <= set(lasting):
+        return None
+    read = sum(prod(loops.extent[x] for x in node.labels[k]) for k in loops.shared)
+    return loops if read * node.dtype.itemsize <= _TILE_OPERAND_BYTES else None
 
 
 @lru_cache(maxsize=1024)
@@ -164,9 +110,11 @@ class Compiled:
         self.pack = struct.Struct(f"{len(nest.table)}q").pack
         self.at_labels = [self.space.index(x) for x in self.sorted]
         self._plain: dict[tuple, tuple | None] = {}
+        self.shared = [k for k, (ls, _) in enumerate(nest.arrays)
+                       if nest.rows is not None and nest.vector in ls and nest.rows not in ls]  # fmt: skip
+        self.packs = self._packs()
         self.cut_inner, self.inner_size = self._inner_cut()
         self.cut_out = self._outer_cut()
-        self.panel = self._panel()
 
     def _may_be_ordered(self) -> bool:
         """Return whether a look at the inputs may tell that no nan is aggregated, and costs little."""
@@ -184,15 +132,23 @@ class Compiled:
             return added and (all(x.min() > -np.inf for x in blocks) or all(x.max() < np.inf for x in blocks))
         return True
 
+    def _packs(self) -> bool:
+        """Return whether every call packs what rows share: it is read by many, and by no others again."""
+        nest = self.nest
+        others = {x for k in self.shared for x in nest.arrays[k][0]} - {nest.vector, *nest.inner}
+        many = bool(self.shared) and self.extent[nest.rows] >= _MANY_ROWS
+        return many and all(self.extent[x] == 1 for x in others)
+
     def _inner_cut(self) -> tuple[str | None, int]:
         """Return the aggregated label that is walked in parts, and the extent of a part."""
         nest, total = self.nest, prod(self.extent[x] for x in self.nest.inner)
-        lanes = nest.width * nest.count if nest.vector in nest.inner else 1
-        if total <= 2 * _TERMS * lanes:
+        lanes = nest.lanes if nest.vector in nest.inner else 1
+        most = _PANEL_TERMS if self.packs else _TERMS
+        if total <= 2 * most * lanes:
             return None, 0
         label = max(nest.inner, key=lambda x: self.extent[x])
         others = total // self.extent[label]
-        size = max(_TERMS * lanes // max(others, 1), nest.width)
+        size = max(most * lanes // max(others, 1), nest.width)
         return (label, size) if size < self.extent[label] else (None, 0)
 
     def _outer_cut(self) -> str | None:
@@ -201,34 +157,32 @@ class Compiled:
         plain = [x for x in names if x != self.nest.vector] or names
         return max(plain, key=lambda x: self.extent[x], default=None)
 
-    def _panel(self) -> tuple[str | None, int]:
-        """Return the vector label and the lanes of a step, where what rows share is worth a copy.
-
-        Lanes of one step that lie side by side for all terms of a sum are read without a miss.
-        """
+    def _panel_size(self) -> int:
+        """Return the lanes of a piece of which what rows share stays in the cache."""
         nest = self.nest
-        if nest.rows is None or self.extent[nest.rows] < _MANY_ROWS:
-            return None, 0
-        shared = [ls for ls, _ in nest.arrays if nest.vector in ls and nest.rows not in ls]
-        if any(x not in (nest.vector, *nest.inner) for ls in shared for x in ls):
-            return None, 0  # it would be copied again for each step of other labels
-        step = nest.width * nest.count
         terms = prod(self.extent[x] for x in nest.inner if x != self.cut_inner) * (self.inner_size or 1)
         row = max(terms, 1) * max(d.itemsize for _, d in nest.arrays)
-        return nest.vector, step * max(1, _PANEL_BYTES // (row * step))
+        return nest.lanes * max(1, _PANEL_BYTES // (row * nest.lanes))
 
-    def _as_panel(self, x: np.ndarray, labels: Labels) -> np.ndarray:
-        d = labels.index(self.nest.vector)
-        return np.moveaxis(np.moveaxis(x, d, -1).copy(), -1, d)
-
-    def prepared(self, k: int, block: np.ndarray) -> np.ndarray:
+    def prepared(self, k: int, block: np.ndarray) -> _Array:
         """Return `block`, or a copy that many calls read faster as their input `k`."""
         labels = self.written[k]
-        return block if len(set(labels)) < len(labels) else self._side_by_side(block, labels)
+        if len(set(labels)) < len(labels):
+            return block
+        if k in self.shared:
+            return pack(block, labels, self.nest.vector, self.nest.inner, self.nest.lanes)
+        return self._side_by_side(block, labels)
+
+    def _fitting(self, k: int, x: _Array) -> _Array:
+        """Return input `k` as these loops read it: of panels made for others, what they stand for."""
+        if not isinstance(x, Panels):
+            return x
+        made_for = self.written[k][x.vector], x.lanes
+        return x if k in self.shared and made_for == (self.nest.vector, self.nest.lanes) else x.source
 
     def __call__(
         self,
-        blocks: Sequence[np.ndarray],
+        blocks: Sequence[_Array],
         at: tuple[int, ...],
         params: Mapping[str, np.generic],
         out: np.ndarray | None = None,
@@ -236,49 +190,52 @@ class Compiled:
         """Return the result, in `out` if that is given."""
         result = np.empty(self.shape, self.dtype) if out is None else out
         call = self.safe if self.swift is None or not self._is_ordered(blocks) else self.swift
-        strides = (result.strides, *[x.strides for x in blocks])
-        if strides not in self._plain:
-            self._plain[strides] = self._straight(blocks, result)
-        after = self._plain[strides]
+        form = (result.strides, *[(type(x), x.strides) for x in blocks])
+        if form not in self._plain:
+            self._plain[form] = self._straight(blocks, result)
+        after = self._plain[form]
         if after is None:
             self._pieces(blocks, at, params, result, call)
             return result
         scalars = [np.asarray(params[name], dtype) for name, dtype in self.nest.params]
-        places = [x.__array_interface__["data"][0] for x in (*blocks, *scalars, result)]
+        places = [_address(x) for x in (*blocks, *scalars, result)]
         call(self.pack(*places, *after[0], *[at[d] for d in self.at_labels], *after[1]))
         return result
 
     def _straight(
-        self, blocks: Sequence[np.ndarray], result: np.ndarray
+        self, blocks: Sequence[_Array], result: np.ndarray
     ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
         """Return what stands in the table between and after places and first indices, if one call will do."""
-        nest, vector = self.nest, self.nest.vector
-        arrays = list(zip((*blocks, result), (*(ls for ls, _ in nest.arrays), self.out), strict=True))
+        nest = self.nest
         if self.written != tuple(ls for ls, _ in nest.arrays) or self.cut_inner is not None:
             return None
-        if self.panel[0] is not None or not all(isinstance(x, np.ndarray) for x in blocks):
+        if self._is_odd(result, self.out) or not result.flags.aligned:
             return None
-        if any(self._is_odd(x, labels) or not x.flags.aligned for x, labels in arrays):
-            return None
-        strides = [
-            s
-            for x, labels in arrays[:-1]
-            for s, label in zip(x.strides, labels, strict=True)
-            if label != vector
-        ]
-        of = dict(zip(self.out, result.strides, strict=True))
-        strides += [of[x] for x in nest.out if x != vector]
+        strides: list[int] = []
+        for k, x in enumerate(blocks):
+            if not isinstance(x, Panels):
+                plain = isinstance(x, np.ndarray) and x.flags.aligned and not self._is_odd(x, self.written[k])
+                if not plain or (self.packs and k in self.shared):
+                    return None
+            elif self._fitting(k, x) is not x:
+                return None
+            strides += x.strides
+        strides += self._result_strides(result)
         return (0, *[self.extent[x] for x in nest.labels]), tuple(strides)
+
+    def _result_strides(self, result: np.ndarray) -> list[int]:
+        of = dict(zip(self.out, result.strides, strict=True))
+        return [of[x] for x in self.nest.out if x != self.nest.vector]
 
     def _pieces(
         self,
-        blocks: Sequence[np.ndarray],
+        blocks: Sequence[_Array],
         at: tuple[int, ...],
         params: Mapping[str, np.generic],
         result: np.ndarray,
         call: Callable[[bytes], None],
     ) -> None:
-        arrays = [self._distinct(k, block) for k, block in enumerate(blocks)]
+        arrays = [self._distinct(k, self._fitting(k, block)) for k, block in enumerate(blocks)]
         scalars = [np.asarray(params[name], dtype) for name, dtype in self.nest.params]
         first = dict(zip(self.space, at, strict=True))
         for ranges in self._out_pieces([*arrays, result]):
@@ -289,8 +246,10 @@ class Compiled:
             if target is not into:
                 into[...] = target
 
-    def _distinct(self, k: int, block: np.ndarray) -> np.ndarray:
+    def _distinct(self, k: int, block: _Array) -> _Array:
         """Return the block with each label once: a view of its diagonal."""
+        if isinstance(block, Panels):
+            return block
         block, written, labels = np.asarray(block), self.written[k], self.nest.arrays[k][0]
         if len(written) != len(labels):
             block = np.einsum(block, [labels.index(x) for x in written], list(range(len(labels))))
@@ -310,16 +269,15 @@ class Compiled:
         copy = turned.copy() if fill else np.empty(turned.shape, x.dtype)
         return np.moveaxis(copy, -1, d)
 
-    def _out_pieces(self, arrays: Sequence[np.ndarray]) -> Iterator[dict[str, tuple[int, int]]]:
+    def _out_pieces(self, arrays: Sequence[_Array]) -> Iterator[dict[str, tuple[int, int]]]:
         """Yield the pieces of the space that are made one after the other, as ranges of the labels."""
         whole = {x: (0, n) for x, n in self.extent.items()}
-        label, size = self.panel
-        if label is None:
-            label = self.cut_out
-            labels = [*(ls for ls, _ in self.nest.arrays), self.out]
-            odd = [
-                x.nbytes for x, ls in zip(arrays, labels, strict=True) if label in ls and self._is_odd(x, ls)
-            ]
+        if self.packs and not all(isinstance(arrays[k], Panels) for k in self.shared):
+            label, size = self.nest.vector, self._panel_size()
+        else:
+            label, labels = self.cut_out, [*(ls for ls, _ in self.nest.arrays), self.out]
+            odd = [x.nbytes for x, ls in zip(arrays, labels, strict=True)
+                   if label in ls and not isinstance(x, Panels) and self._is_odd(x, ls)]  # fmt: skip
             size = ceil(self.extent.get(label, 1) / max(1, ceil(max(odd, default=0) / _COPY_BYTES)))
         if label is None or size >= self.extent[label]:
             yield whole
@@ -337,7 +295,7 @@ class Compiled:
 
     def _run(
         self,
-        arrays: Sequence[np.ndarray],
+        arrays: Sequence[_Array],
         target: np.ndarray,
         scalars: Sequence[np.ndarray],
         first: Mapping[str, int],
@@ -345,21 +303,24 @@ class Compiled:
         resume: int,
         call: Callable[[bytes], None],
     ) -> None:
-        nest, vector = self.nest, self.nest.vector
-        places: list[int] = []
+        nest = self.nest
         strides: list[int] = []
-        kept = []  # copies must live until the loops have run
-        for x, (labels, _) in zip(arrays, nest.arrays, strict=True):
+        kept: list[_Array] = []  # copies must live until the loops have run
+        for k, (x, (labels, _)) in enumerate(zip(arrays, nest.arrays, strict=True)):
             x = x[tuple([slice(*ranges[label]) for label in labels])] if labels else x
-            if self.panel[0] in labels and nest.rows not in labels:
-                x = self._as_panel(x, labels)
-            x = self._side_by_side(x, labels)
+            if not isinstance(x, Panels):
+                if self.packs and k in self.shared:
+                    x = pack(x, labels, nest.vector, nest.inner, nest.lanes)
+                else:
+                    x = self._side_by_side(x, labels)
             kept.append(x)
-            places.append(x.ctypes.data)
-            strides += [s for s, label in zip(x.strides, labels, strict=True) if label != vector]
-        places += [x.ctypes.data for x in scalars]
-        places += [target.ctypes.data, resume]
+            strides += x.strides
+        places = [_address(x) for x in (*kept, *scalars, target)]
+        places.append(resume)
         places += [ranges[x][1] - ranges[x][0] for x in nest.labels]
         places += [first[x] + ranges[x][0] for x in self.sorted]
-        of = dict(zip(self.out, target.strides, strict=True))
-        call(self.pack(*places, *strides, *[of[x] for x in nest.out if x != vector]))
+        call(self.pack(*places, *strides, *self._result_strides(target)))
+
+
+def _address(x: _Array) -> int:
+    return x.address if isinstance(x, Panels) else x.__array_interface__["data"][0]

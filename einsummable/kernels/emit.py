@@ -164,8 +164,8 @@ class _Emitter:
         for key, labels, dtype in (*tensors, ("result", self.nest.out, self.nest.dtype)):
             if label not in labels:
                 continue
-            vector = label == self.nest.vector
-            stride = self._int(dtype.itemsize) if vector else self.at["stride", key, label]
+            beside = key == "result" and label == self.nest.vector
+            stride = self._int(dtype.itemsize) if beside else self.at["stride", key, label]
             base = [self.b.add(a, self.b.mul(i, stride)) for a in addresses[key]]
             for m in range(1, height):
                 base.append(self.b.add(base[0], self.b.mul(self._int(m), stride)))

@@ -115,6 +115,11 @@ class Nest:
     ordered: bool = False
 
     @property
+    def lanes(self) -> int:
+        """The lanes of a step along the vector label."""
+        return self.width * self.count
+
+    @property
     def labels(self) -> Labels:
         """All labels, in the order of the loops."""
         return (*self.out, *self.inner)
@@ -127,5 +132,5 @@ class Nest:
         places += [("result",), ("resume",)]
         places += [("extent", x) for x in self.labels] + [("first", x) for x in sorted(self.join.labels)]
         for k, (labels, _) in enumerate(self.arrays):
-            places += [("stride", k, x) for x in labels if x != self.vector]
+            places += [("stride", k, x) for x in labels]
         return (*places, *(("stride", "result", x) for x in self.out if x != self.vector))
