@@ -105,7 +105,7 @@ def test_the_engines_are_what_info_says(cluster):
     assert {e.pid for e in info} == set(on_engines(cluster, os.getpid))
     assert all(e.threads == 1 for e in info)
     assert all(e.blas for e in info)
-    assert all("ipyparallel.engine" in psutil.Process(e.pid).cmdline() for e in info)
+    assert all("ipyparallel.engine" in " ".join(psutil.Process(e.pid).cmdline()) for e in info)
     head, *rows = str(info).splitlines()
     assert head.split() == ["site", "engine", "host", "pid", "threads", "BLAS"]
     assert [row.split()[3] for row in rows] == [str(e.pid) for e in info]

@@ -35,8 +35,21 @@ _CONTROLLER = (
     "--HeartMonitor.period=250",
     "--HeartMonitor.max_heartmonitor_misses=20",
 )
-# Engines start beside the controller and wait for the file that it writes.
-_ENGINE = ("--IPEngine.wait_for_url_file=60", "--IPEngine.timeout=60")
+# Engines start beside the controller and wait for the file that it writes in place: ipyparallel's own waiting
+# ends when the file is there, and an engine that reads half of it dies.
+_ENGINE_PROGRAM = """
+import json, sys, time
+from ipyparallel.engine.app import main
+path = sys.argv.pop(1)
+while True:
+    try:
+        with open(path) as file:
+            json.load(file)
+        break
+    except (FileNotFoundError, ValueError):
+        time.sleep(0.02)
+sys.exit(main())
+"""
 
 
 class _TerminatedError(Exception):
@@ -59,19 +72,21 @@ class Guardian:
         temporary = self.folder / "tmp"
         temporary.mkdir()
         self.environment |= environment | {MARK: str(self.folder), "TMPDIR": str(temporary)}
-        controller = self.spawn("controller", "ipyparallel.controller", *_CONTROLLER)
+        controller = self.spawn("controller", "-m", "ipyparallel.controller", *_CONTROLLER)
         return {"controller": controller, "engines": [self.engine(i) for i in range(engines)]}
 
     def engine(self, number: int) -> int:
         """Start the engine that is to get the id `number`; return its process id."""
-        return self.spawn(f"engine-{number}", "ipyparallel.engine", f"--IPEngine.id={number}", *_ENGINE)
+        described = str(self.profile / "security" / "ipcontroller-engine.json")
+        options = (f"--IPEngine.id={number}", "--IPEngine.timeout=60")
+        return self.spawn(f"engine-{number}", "-c", _ENGINE_PROGRAM, described, *options)
 
-    def spawn(self, name: str, module: str, *options: str) -> int:
+    def spawn(self, name: str, *arguments: str) -> int:
         """Start one process of ipyparallel; return its id."""
         common = (f"--profile-dir={self.profile}", "--log-level=30")
         with (self.profile / "log" / f"{name}.log").open("ab") as log:
             child = subprocess.Popen(
-                [sys.executable, "-m", module, *common, *options],
+                [sys.executable, *arguments, *common],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
