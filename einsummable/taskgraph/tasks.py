@@ -142,6 +142,15 @@ def calls(task: Task) -> tuple[tuple[int, Box], ...]:
             return ()
 
 
+def work(graph: EinGraph, task: Task) -> float:
+    """Return the scalar operations of the kernel calls that `task` makes."""
+    total = 0.0
+    for origin, ranges in calls(task):
+        node = graph.nodes[origin]
+        total += flops(node) * prod(box_shape(ranges)) / max(prod(n for _, n in node.space), 1)
+    return total
+
+
 def nbytes(task: Task) -> int:
     """Return the size of the block that `task` makes."""
     return prod(task.shape) * task.dtype.itemsize
@@ -192,13 +201,10 @@ class TaskGraph:
     @property
     def work_by_site(self) -> tuple[float, ...]:
         """The scalar operations of the kernel calls of each site."""
-        work = [0.0] * self.sites
+        total = [0.0] * self.sites
         for task in self.tasks:
-            for origin, ranges in calls(task):
-                node = self.graph.nodes[origin]
-                share = prod(box_shape(ranges)) / max(prod(n for _, n in node.space), 1)
-                work[task.site] += flops(node) * share
-        return tuple(work)
+            total[task.site] += work(self.graph, task)
+        return tuple(total)
 
     def __str__(self) -> str:
         lines = [

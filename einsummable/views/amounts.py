@@ -28,6 +28,14 @@ def nbytes(count: float) -> str:
     return f"{count:.0f} B"
 
 
+def operations(count: float) -> str:
+    """Return a number of scalar operations: ``1.07 Gflop``."""
+    for size, prefix in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if count >= size * 0.9995:
+            return f"{digits(count / size)} {prefix}flop"
+    return f"{count:.0f} flop"
+
+
 def seconds(time: float) -> str:
     """Return a time with a unit from nanoseconds to hours."""
     if time >= 7200:

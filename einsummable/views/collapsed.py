@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from einsummable.views import amounts, lanes, legends
+from einsummable.views import amounts, lanes, links
 from einsummable.views.colours import INK, ink_on
 from einsummable.views.drawing import Drawing, shorten, text_width
 
@@ -41,7 +41,7 @@ def draw(view: dict[str, Any]) -> Drawing:
     flows = sorted((f for f in view["flows"] if f["from"] != f["to"]), key=lambda f: -f["bytes"])
     columns = _columns(view, flows)
     bounds = [(k * (_LANE + 4), k * (_LANE + 4) + _LANE) for k in range(len(view["lanes"]))]
-    colours = legends.site_colours(view)
+    colours = lanes.lane_colours(view)
     d = Drawing()
     lanes.draw_lanes(d, view, bounds, max((c.end for c in columns.values()), default=0.0))
     for node in view["nodes"]:
@@ -92,7 +92,7 @@ def _columns(view: dict[str, Any], flows: list[dict[str, Any]]) -> dict[int, _Co
 
 def _draw_heading(d: Drawing, node: dict[str, Any], column: _Column) -> None:
     title = f"{node['tensor']} = {node['formula']}" if node["formula"] else node["tensor"]
-    with d.group(title, node=node["id"]):
+    with d.group(title, node=node["id"], keys=links.node_key(node["id"])):
         name = shorten(node["name"], column.end - column.gap, _SIZE, bold=True)
         d.text((column.box + column.end) / 2, -8, name, size=_SIZE, anchor="middle", bold=True)
 
@@ -103,7 +103,7 @@ def _draw_flow(
     view: dict[str, Any],
     columns: dict[int, _Column],
     bounds: list[tuple[float, float]],
-    colours: tuple[str, ...],
+    colours: list[str],
     drawn: list[dict[str, Any]],
 ) -> None:
     column, site = columns[flow["target"]], view["lanes"][flow["from"]][0]
@@ -120,7 +120,8 @@ def _draw_flow(
     with d.group(title, node=flow["node"], target=flow["target"], site=site):
         weight = lanes.move_weight(flow["bytes"], drawn[0]["bytes"]) * (0.5 if many else 1)
         strength = 0.6 if many else 0.9
-        lanes.draw_arrow(d, (start, source), (end, target), weight, colours[site], at=at, strength=strength)
+        colour = colours[flow["from"]]
+        lanes.draw_arrow(d, (start, source), (end, target), weight, colour, at=at, strength=strength)
 
 
 def _lane(view: dict[str, Any], lane: int) -> str:
@@ -134,12 +135,13 @@ def _draw_cell(
     view: dict[str, Any],
     column: _Column,
     bounds: tuple[float, float],
-    colours: tuple[str, ...],
+    colours: list[str],
 ) -> None:
     members, counts = view["lanes"][cell["lane"]], cell["tasks"]
-    colour, y = colours[members[0]], sum(bounds) / 2
+    colour, y = colours[cell["lane"]], sum(bounds) / 2
     title = ", ".join(f"{n} {kind}" for kind, n in counts.items()) + f" on {_lane(view, cell['lane'])}"
-    with d.group(title, node=cell["node"], site=members[0] if len(members) == 1 else None):
+    keys = links.keys(links.node_key(cell["node"]), *map(links.site_key, members))
+    with d.group(title, node=cell["node"], site=members[0] if len(members) == 1 else None, keys=keys):
         if counts.get("Apply"):
             d.rect(column.box, y - 9, _BOX, 18, radius=4, fill=colour, stroke=INK, stroke_opacity=0.45)
             text = _count(counts["Apply"], _BOX)

@@ -5,12 +5,12 @@ Kernel calls are filled, aggregations diamonds, moves arrows across lanes as wid
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import Any
 
-from einsummable.views import amounts, legends
-from einsummable.views.colours import INK, PAPER, ink_on
+from einsummable.views import amounts, legends, links
+from einsummable.views.colours import INK, PAPER, UNPLACED, ink_on
 from einsummable.views.drawing import Drawing, Point, shorten, text_width
 
 _SIZE = 12
@@ -20,14 +20,16 @@ _LANE_PAD = 7.0
 _WIDEST_NAME = 90.0
 #: How much wider a gap gets for each move that crosses it.
 _STEP, _WIDEST_GAP = 7.0, 130.0
+#: How much wider it gets for each that comes back to the column it leaves.
+_BOW = 9.0
 
 
 def draw(view: dict[str, Any]) -> Drawing:
-    """Draw a view of `taskgraph_view` task by task."""
+    """Draw a view of `taskgraph_view` task by task, or of `folding.fold`."""
     tasks = view["tasks"]
     names = {node["id"]: node["name"] for node in view["nodes"]}
     spots, columns, lanes = _place(tasks, names, len(view["lanes"]))
-    colours = legends.site_colours(view)
+    colours = lane_colours(view)
     d = Drawing()
     width = columns[-1] if columns else 0.0
     draw_lanes(d, view, lanes, width)
@@ -35,23 +37,32 @@ def draw(view: dict[str, Any]) -> Drawing:
     _draw_moves(d, view, spots, colours)
     for task in tasks:
         if task["type"] != "Move":
-            _draw_task(d, task, names[task["node"]], spots[task["id"]], colours[task["site"]])
+            _draw_task(d, task, names[task["node"]], spots[task["id"]], colours[task["lane"]])
     keys = [_key(kind) for kind in dict.fromkeys(t["type"] for t in tasks)]
     d.flow(keys, max(width, 640), gap=18, top=d.box[3] + 14)
     return d
 
 
+def lane_colours(view: dict[str, Any]) -> list[str]:
+    """Return the colour of every lane: that of its first site, grey where one lane is all sites."""
+    colours = legends.site_colours(view)
+    if len(view["lanes"]) == 1 and view["sites"] > 1:
+        return [UNPLACED]
+    return [colours[members[0]] for members in view["lanes"]]
+
+
 def draw_lanes(d: Drawing, view: dict[str, Any], lanes: list[tuple[float, float]], width: float) -> None:
     """Draw the background of every lane and its name with the colour of its sites."""
-    colours = legends.site_colours(view)
-    for members, (top, bottom) in zip(view["lanes"], lanes, strict=True):
+    colours = lane_colours(view)
+    for k, (members, (top, bottom)) in enumerate(zip(view["lanes"], lanes, strict=True)):
         site = members[0] if len(members) == 1 else None
         name = f"site {members[0]}" if site is not None else f"sites {amounts.ranges(members)}"
-        with d.group("", site=site):
+        with d.group("", lane=k, name=name):
             d.rect(-4, top, width + 8, bottom - top, fill=INK, fill_opacity=0.045)
+        with d.group(name, site=site, keys=" ".join(map(links.site_key, members))):
             middle = (top + bottom) / 2
             d.text(-26, middle + 4, name, size=_SIZE, anchor="end")
-            d.rect(-20, middle - 5, 10, 10, fill=colours[members[0]], stroke=INK, stroke_opacity=0.3)
+            d.rect(-20, middle - 5, 10, 10, fill=colours[k], stroke=INK, stroke_opacity=0.3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +95,24 @@ def _place(
     levels = _levels(tasks)
     stacks: dict[tuple[int, int], list[int]] = defaultdict(list)
     for task, level in zip(tasks, levels, strict=True):
-        stacks[level, task["site"]].append(task["id"])
+        stacks[level, task["lane"]].append(task["id"])
     widths = [_width(task, names[task["node"]]) for task in tasks]
+    bowed = Counter(
+        levels[task["id"]]
+        for task in tasks
+        for arrow in task.get("arrows", ())
+        if levels[task["id"]] == levels[arrow["source"]]
+    )
     columns, x = [], 0.0
     lefts = []
     for level in range(max(levels, default=-1) + 1):
         moves = sum(mine == level and t["type"] == "Move" for t, mine in zip(tasks, levels, strict=True))
-        x += min(_STEP * moves, _WIDEST_GAP)
+        x += min(_STEP * moves + _BOW * bowed[level - 1], _WIDEST_GAP)
         lefts.append(x)
         x += max(w for w, mine in zip(widths, levels, strict=True) if mine == level) + _GAP
         columns.append(x - _GAP)
     depth = [
-        max((len(s) for (_, site), s in stacks.items() if site == lane), default=1) for lane in range(lanes)
+        max((len(s) for (_, mine), s in stacks.items() if mine == lane), default=1) for lane in range(lanes)
     ]
     bounds, y = [], 0.0
     for rows in depth:
@@ -103,8 +120,8 @@ def _place(
         bounds.append((y, y + height))
         y += height + 6
     spots: dict[int, _Spot] = {}
-    for (level, site), members in sorted(stacks.items()):
-        top, bottom = bounds[site]
+    for (level, lane), members in sorted(stacks.items()):
+        top, bottom = bounds[lane]
         # Near what they read, in an order that crosses few lines.
         members.sort(key=lambda i: (_mean([spots[j].y for j in tasks[i]["inputs"] if j in spots]), i))
         first = (top + bottom) / 2 - (len(members) - 1) / 2 * _ROW
@@ -122,6 +139,8 @@ def _width(task: dict[str, Any], name: str) -> float:
     match task["type"]:
         case "Apply" | "Fused" | "Read":
             return text_width(shorten(name, _WIDEST_NAME, _SIZE), _SIZE) + 12
+        case "Fold":
+            return text_width(_folded_name(task, name), _SIZE) + 16
         case "Aggregate":
             return 20.0
         case "Move":
@@ -129,15 +148,29 @@ def _width(task: dict[str, Any], name: str) -> float:
     return 11.0
 
 
+def _folded_name(task: dict[str, Any], name: str) -> str:
+    name = shorten(name, _WIDEST_NAME, _SIZE)
+    return f"{name} ×{amounts.count(task['calls'])}" if task["calls"] > 1 else name
+
+
+def _reads(task: dict[str, Any]) -> list[int]:
+    """Return what a task reads, also what is drawn further right."""
+    return list(dict.fromkeys([*task["inputs"], *task.get("back", ())]))
+
+
 def _draw_wires(d: Drawing, tasks: list[dict[str, Any]], spots: dict[int, _Spot]) -> None:
     """Draw what is read on a site itself as thin lines."""
     for task in tasks:
         if task["type"] == "Move":
             continue
-        for j in dict.fromkeys(task["inputs"]):
+        arriving = {arrow["source"] for arrow in task.get("arrows", ())}
+        for j in _reads(task):
+            if j in arriving:
+                continue
             a, b = spots[j], spots[task["id"]]
             start, end = (a.x + a.width / 2, a.y), (b.x - b.width / 2, b.y)
-            d.curve(_bend(start, end), stroke_opacity=0.4, weight=1)
+            with d.group(wire=f"{j}-{task['id']}"):
+                d.curve(_bend(start, end), stroke_opacity=0.4, weight=1)
 
 
 def _bend(a: Point, b: Point) -> list[Point]:
@@ -150,18 +183,51 @@ def move_weight(size: int, largest: int) -> float:
     return 1.2 + 5.8 * (size / largest) ** 0.5 if largest else 1.2
 
 
-def _draw_moves(d: Drawing, view: dict[str, Any], spots: dict[int, _Spot], colours: tuple[str, ...]) -> None:
+def _draw_moves(d: Drawing, view: dict[str, Any], spots: dict[int, _Spot], colours: list[str]) -> None:
     tasks = view["tasks"]
     moves = [task for task in tasks if task["type"] == "Move"]
-    largest = max((m["bytes"] for m in moves), default=0)
+    arrows = [(task, arrow) for task in tasks for arrow in task.get("arrows", ())]
+    largest = max((m["bytes"] for m in (*moves, *(arrow for _, arrow in arrows))), default=0)
     bends = _bends(moves, spots)
+    for task, arrow in sorted(arrows, key=lambda a: -a[1]["bytes"]):
+        source, spot = spots[arrow["source"]], spots[task["id"]]
+        start, tip = (source.x + source.width / 2, source.y), (spot.x - spot.width / 2, spot.y)
+        weight, colour = move_weight(arrow["bytes"], largest), colours[tasks[arrow["source"]]["lane"]]
+        with d.group(arrow["text"], wire=f"{arrow['source']}-{task['id']}", node=task["node"]):
+            if source.x == spot.x:
+                _draw_bow(d, start, (spot.x + spot.width / 2, spot.y), weight, colour)
+            else:
+                draw_arrow(d, start, tip, weight, colour)
     for move in sorted(moves, key=lambda m: -m["bytes"]):
-        source, spot = spots[move["inputs"][0]], spots[move["id"]]
+        (maker,) = _reads(move)
+        source, spot = spots[maker], spots[move["id"]]
         weight = move_weight(move["bytes"], largest)
-        colour = colours[tasks[move["inputs"][0]]["site"]]
-        with d.group(move["text"], task=move["id"], node=move["node"], site=move["site"]):
+        with d.group(move["text"], node=move["node"], site=move["site"], **_named(move)):
             start = (source.x + source.width / 2, source.y)
-            draw_arrow(d, start, (spot.x + 4, spot.y), weight, colour, at=bends[move["id"]])
+            tip = (spot.x + 4, spot.y)
+            draw_arrow(d, start, tip, weight, colours[tasks[maker]["lane"]], at=bends[move["id"]])
+
+
+def _draw_bow(d: Drawing, start: Point, tip: Point, weight: float, colour: str) -> None:
+    """Draw a move within a column: out to the right and back, the wider the longer its way."""
+    head = 6 + weight * 0.8
+    end = (tip[0] + 3 + head * 0.8, tip[1])
+    out = max(start[0], end[0]) + min(14 + abs(tip[1] - start[1]) * 0.12, 60)
+    points = [start, (out, start[1]), (out, end[1]), end]
+    d.curve(points, stroke=INK, weight=weight + 1.2, stroke_opacity=0.3)
+    d.curve(points, stroke=colour, weight=weight, stroke_opacity=0.9)
+    d.arrow_head((tip[0] + 3, tip[1]), (-1, 0), size=head, fill=colour, stroke=INK, stroke_opacity=0.4)
+
+
+def _named(task: dict[str, Any]) -> dict[str, object]:
+    """Return what tells a picture's elements apart: which item one is, and which tasks it stands for."""
+    if task["id"] is None:  # in the key
+        return {}
+    members = task.get("members", [task["id"]])
+    keys = " ".join(map(links.task_key, members))
+    if task["type"] == "Fold":
+        return {"item": task["id"], "keys": f"fold:{task['node']}:{task['lane']} {keys}"}
+    return {"item": task["id"], "task": members[0], "keys": keys}
 
 
 def _bends(moves: list[dict[str, Any]], spots: dict[int, _Spot]) -> dict[int, float]:
@@ -172,7 +238,7 @@ def _bends(moves: list[dict[str, Any]], spots: dict[int, _Spot]) -> dict[int, fl
     bends = {}
     for members in columns.values():
         # Those that rise turn late from top to bottom, those that fall early: fewer cross.
-        members.sort(key=lambda m: _turn(spots[m["inputs"][0]], spots[m["id"]]))
+        members.sort(key=lambda m: _turn(spots[_reads(m)[0]], spots[m["id"]]))
         for k, move in enumerate(members):
             bends[move["id"]] = 0.2 + 0.6 * (k + 0.5) / len(members)
     return bends
@@ -207,11 +273,16 @@ def draw_arrow(
 
 
 def _draw_task(d: Drawing, task: dict[str, Any], name: str, spot: _Spot, colour: str) -> None:
-    size = f"{amounts.shape(task['shape'])}, {amounts.nbytes(task['bytes'])}"
-    title = f"{task['text']}\n{size}, site {task['site']}"
+    title = task["text"]
+    if task["type"] != "Fold":
+        size = f"{amounts.shape(task['shape'])}, {amounts.nbytes(task['bytes'])}"
+        title += f"\n{size}, site {task['site']}"
     x, y, half = spot.x, spot.y, spot.width / 2
-    with d.group(title, task=task["id"], node=task["node"], site=task["site"]):
+    with d.group(title, node=task["node"], site=task["site"], **_named(task)):
         match task["type"]:
+            case "Fold":
+                computes = task["calls"] or task.get("kinds", {}).get("Aggregate")
+                _draw_fold(d, spot, _folded_name(task, name), colour if computes else PAPER)
             case "Apply" | "Fused":
                 d.rect(
                     x - half, y - 9, spot.width, 18, radius=4, fill=colour, stroke=INK, stroke_opacity=0.45
@@ -231,6 +302,16 @@ def _draw_task(d: Drawing, task: dict[str, Any], name: str, spot: _Spot, colour:
                 d.line((x - 5, y), (x + 5, y), stroke_opacity=0.6)
 
 
+def _draw_fold(d: Drawing, spot: _Spot, name: str, colour: str) -> None:
+    """Draw several tasks as a pile."""
+    left, top = spot.x - spot.width / 2, spot.y - 9
+    for shift in (3, 0):
+        d.rect(
+            left + shift, top - shift, spot.width, 18, radius=4, fill=colour, stroke=INK, stroke_opacity=0.6
+        )
+    d.text(spot.x, spot.y + 4.3, name, size=_SIZE, anchor="middle", fill=ink_on(colour))
+
+
 def draw_diamond(d: Drawing, x: float, y: float, colour: str) -> None:
     """Draw an aggregation."""
     d.polygon(
@@ -239,6 +320,7 @@ def draw_diamond(d: Drawing, x: float, y: float, colour: str) -> None:
 
 
 _NAMES = {
+    "Fold": "all that a site does for a node",
     "Read": "part of an input",
     "Apply": "kernel call",
     "Fused": "kernel calls of several nodes, of which the last is named",
@@ -256,8 +338,9 @@ def _key(kind: str) -> Drawing:
         draw_arrow(d, (0, 9), (30, 9), 4, grey)
         x = 36.0
     else:
-        width = 26.0 if kind in ("Apply", "Fused", "Read") else 20.0
+        width = 26.0 if kind in ("Apply", "Fused", "Fold", "Read") else 20.0
         task = {"type": kind, "text": "", "shape": [], "bytes": 0, "site": None, "id": None, "node": None}
+        task["calls"] = 1
         _draw_task(d, task, "", _Spot(width / 2, 9, width), grey)
         x = width + 6
     d.text(x, 13, _NAMES[kind], size=_SIZE, muted=True)

@@ -63,7 +63,7 @@ def taskgraph_view(
             for i in used
         ],
         "lanes": lanes,
-        "tasks": [_task(taskgraph, i) for i in range(len(taskgraph.tasks))]
+        "tasks": [_task(taskgraph, i, lane_of) for i in range(len(taskgraph.tasks))]
         if len(taskgraph.tasks) <= limit
         else [],
         "cells": _cells(taskgraph, lane_of),
@@ -79,12 +79,13 @@ def lanes_of(sites: int) -> list[list[int]]:
     return [list(range(first, min(first + each, sites))) for first in range(0, sites, each)]
 
 
-def _task(taskgraph: TaskGraph, i: int) -> dict[str, Any]:
+def _task(taskgraph: TaskGraph, i: int, lane_of: dict[int, int]) -> dict[str, Any]:
     task = taskgraph.tasks[i]
     return {
         "id": i,
         "type": type(task).__name__,
         "site": task.site,
+        "lane": lane_of[task.site],
         "node": task.origin,
         "inputs": list(task.inputs),
         "shape": list(task.shape),

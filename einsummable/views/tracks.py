@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from math import prod
 from typing import Any
 
-from einsummable.graph import box_shape, flops
 from einsummable.runtime.critical import critical_path, shares
 from einsummable.runtime.events import (
     Event,
@@ -25,7 +23,7 @@ from einsummable.runtime.events import (
     TaskEnded,
 )
 from einsummable.taskgraph.held import Held, series
-from einsummable.taskgraph.tasks import Aggregate, Apply, Fused, Move, TaskGraph, calls, nbytes
+from einsummable.taskgraph.tasks import Aggregate, Apply, Fused, Move, TaskGraph, nbytes, work
 from einsummable.views import amounts, naming, timelines
 from einsummable.views.colours import palette
 from einsummable.views.taskgraphs import describe
@@ -181,11 +179,8 @@ def _time(seconds: float) -> float:
 
 def _by_work(taskgraph: TaskGraph) -> list[int]:
     """Return the nodes after which tasks that compute are named, most work first."""
-    graph = taskgraph.graph
-    spaces = [max(prod(n for _, n in node.space), 1) for node in graph.nodes]
-    work: dict[int, float] = defaultdict(float)
+    total: dict[int, float] = defaultdict(float)
     for task in taskgraph.tasks:
         if isinstance(task, Apply | Fused | Aggregate):
-            shares = ((origin, prod(box_shape(ranges)) / spaces[origin]) for origin, ranges in calls(task))
-            work[task.origin] += sum(flops(graph.nodes[origin]) * share for origin, share in shares)
-    return sorted(work, key=lambda i: (-work[i], i))
+            total[task.origin] += work(taskgraph.graph, task)
+    return sorted(total, key=lambda i: (-total[i], i))
