@@ -18,7 +18,7 @@ from einsummable.exploring import Answer, Setting, answers, edited, pinned, pyth
 from einsummable.graph import EinGraph
 from einsummable.planner.hardware import Hardware
 from einsummable.planner.plan import Layout
-from einsummable.views import explorer, graph_view, svg
+from einsummable.views import explorer, graph_view
 from einsummable.widgets.base import Widget, bundle
 from einsummable.widgets.history import History
 from einsummable.widgets.latest import Latest
@@ -60,7 +60,7 @@ class Explorer(Widget):
         self._refused: EinsummableError | None = None
         self._history = History(setting.json())
         self._latest = Latest(lambda what, since: self.set_trait("busy", {"what": what, "since": since}))
-        super().__init__(setting=setting.json(), graph=svg(graph_view(graph)))
+        super().__init__(setting=setting.json(), graph=explorer.explorer_graph(graph))
         self.on_msg(lambda _, content, __: self.ask(**content) if "do" in content else None)
         self.observe(self._asked, "setting")
         self.observe(self._look, ["shown", "selection"])

@@ -8,7 +8,7 @@ are as long as their extents say.  The same lengths are used for the same extent
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from math import log, prod
 from typing import Any
@@ -30,21 +30,21 @@ class Scale:
     """How long a dimension is drawn: `longest` pixels for extent `reference`.
 
     Extents that differ by up to a factor of 5 are drawn in true proportion, more is compressed by a power
-    so that the shortest stays visible.
+    so that the shortest stays visible.  Panels side by side take at most `widest` pixels.
     """
 
     reference: int
     longest: float
     exponent: float
+    widest: float = _WIDEST
 
     @classmethod
-    def of(cls, tables: Sequence[dict[str, Any]], longest: float) -> Scale:
+    def of(cls, tables: Sequence[dict[str, Any]], longest: float, widest: float = _WIDEST) -> Scale:
         """Return the scale for the innermost two dimensions of `tables`."""
         extents = [dim["extent"] for table in tables for dim in table["dims"][-2:] if dim["extent"] > 1]
         ratio = max(extents, default=1) / min(extents, default=1)
-        return cls(
-            max(extents, default=1), longest, max(min(1.0, log(5) / log(ratio)) if ratio > 1 else 1.0, 0.4)
-        )
+        exponent = max(min(1.0, log(5) / log(ratio)) if ratio > 1 else 1.0, 0.4)
+        return cls(max(extents, default=1), longest, exponent, widest)
 
     def length(self, dim: dict[str, Any]) -> float:
         """Return the pixels of one dimension."""
@@ -76,12 +76,12 @@ def draw_table(table: dict[str, Any], view: dict[str, Any], scale: Scale) -> Dra
     dims = table["dims"]
     inner, outer = dims[-2:], [d for d in dims[:-2] if len(d["edges"]) > 2]
     count = prod(len(d["edges"]) - 1 for d in outer)
-    shrunk = Scale(scale.reference, max(scale.longest / max(count, 1) ** 0.4, 44.0), scale.exponent)
+    shrunk = replace(scale, longest=max(scale.longest / max(count, 1) ** 0.4, 44.0))
     colours = legends.site_colours(view)
     widths = _lengths(inner[-1], shrunk) if inner else [_SHORTEST + 4]
     heights = _lengths(inner[0], shrunk) if len(inner) == 2 else [_SHORTEST + 4]
     panels = _panels(table, outer)
-    rows = _arrange(outer, count, sum(widths))
+    rows = _arrange(outer, count, sum(widths), scale.widest)
     d = Drawing()
     left = _margin(inner, outer)
     heading = 18.0 if outer else 0.0
@@ -132,9 +132,9 @@ def _panels(
     ]
 
 
-def _arrange(outer: list[dict[str, Any]], count: int, width: float) -> list[list[int]]:
+def _arrange(outer: list[dict[str, Any]], count: int, width: float, widest: float) -> list[list[int]]:
     """Return the rows of panels, by number."""
-    fit = max(1, int(_WIDEST // (max(width, 44) + _PANEL_GAP)))
+    fit = max(1, int(widest // (max(width, 44) + _PANEL_GAP)))
     each = len(outer[-1]["edges"]) - 1 if len(outer) > 1 else fit
     return [list(range(k, min(k + each, count))) for k in range(0, count, each)]
 

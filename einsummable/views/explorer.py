@@ -18,16 +18,18 @@ from einsummable.planner.candidates import divisors
 from einsummable.planner.plan import Plan
 from einsummable.runtime.events import simulated
 from einsummable.taskgraph.tasks import Move
-from einsummable.views import amounts, formulas, legends, links, naming
+from einsummable.views import amounts, eingraphs, formulas, joins, legends, links, naming
 from einsummable.views.blocks import Scale, card, table_title
 from einsummable.views.charts import costs_view
+from einsummable.views.drawing import Drawing
 from einsummable.views.eingraphs import graph_view
 from einsummable.views.partitions import join_view, plan_view
 from einsummable.views.plans import second_line
-from einsummable.views.render import svg
 from einsummable.views.taskgraphs import describe
 from einsummable.views.timelines import timeline_view
 
+#: Pixels that a card may be wide, more or less.
+_CARD = 380.0
 #: Programs of more tasks are shown without a timeline of each.
 MOST_TASKS = 3000
 
@@ -138,10 +140,16 @@ def _caption(row: Row, answer: Answer) -> str:
 # -------------------------------------------------------------------------------------- pictures
 
 
+def explorer_graph(graph: EinGraph) -> str:
+    """Return the graph as SVG."""
+    view = graph_view(graph)
+    return eingraphs.draw(view).finish(view["caption"])
+
+
 def explorer_cards(answer: Answer, shown: str = "") -> dict[str, str]:
     """Return the blocks of every tensor as SVG, by id of the node."""
     view = _plan_view(answer, shown)
-    scale = Scale.of(view["tensors"], 150.0)
+    scale = Scale.of(view["tensors"], 130.0, _CARD)
     return {
         str(table["id"]): card(table, view, scale, second_line(table)).finish(
             f"{table_title(table)}: {second_line(table)}", margin=3
@@ -151,11 +159,15 @@ def explorer_cards(answer: Answer, shown: str = "") -> dict[str, str]:
 
 
 def explorer_join(answer: Answer, node_id: int, shown: str = "") -> str:
-    """Return the kernel calls of a node as SVG; nothing for an input, or for a single call."""
+    """Return the kernel calls of a node as SVG; nothing where fewer than two labels are cut."""
     row = answer.row(shown)
-    if isinstance(row.plan.graph.nodes[node_id], Input) or row.plan.partitions[node_id].blocks == 1:
+    node, cuts = row.plan.graph.nodes[node_id], row.plan.partitions[node_id]
+    if isinstance(node, Input) or sum(n > 1 for n in cuts.parts) < 2:
         return ""
-    return svg(join_view(row.plan, row.choice.placement, node_id, hosts=_hosts(answer)))
+    view = join_view(row.plan, row.choice.placement, node_id, hosts=_hosts(answer))
+    d = Drawing()
+    d.flow(joins.calls(view), _CARD / 2, gap=20)
+    return d.finish(view["caption"], margin=3)
 
 
 def explorer_strip(answer: Answer, shown: str = "") -> dict[str, Any]:

@@ -38,15 +38,19 @@ def draw(view: dict[str, Any]) -> Drawing:
     title = view["output"]["name"] + (f"[{labels}]" if labels else "")
     title += f" = {view['formula']}" if view["formula"] else ""
     d.text(0, 12, title, size=13, bold=True)
-    if len(table["dims"]) == 3:
-        turned = _turned(table)
-        parts = [_cube(view), draw_table(turned, view, Scale.of([turned], 130.0))]
-    else:
-        parts = [draw_table(table, view, Scale.of([table], 260.0))]
-    d.flow(parts, 780, gap=40, top=30)
+    d.flow(calls(view), 780, gap=40, top=30)
     keys = legends.sites(view) + legends.textures(table["blocks"])
     d.flow(keys, 780, gap=16, top=d.box[3] + 22)
     return d
+
+
+def calls(view: dict[str, Any]) -> list[Drawing]:
+    """Return the drawings of the kernel calls of a view of `join_view`: a cube and its slices, or a table."""
+    table = view["table"]
+    if len(table["dims"]) == 3:
+        turned = _turned(table)
+        return [_cube(view), draw_table(turned, view, Scale.of([turned], 130.0))]
+    return [draw_table(table, view, Scale.of([table], 260.0))]
 
 
 def text(view: dict[str, Any]) -> str:
