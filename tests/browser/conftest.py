@@ -27,7 +27,10 @@ FLAGS = (
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 
 #: Said by Jupyter itself on every page, whatever is on it.
-_NOT_OURS = re.compile(r"favicon|Failed to load resource|WebSocket connection|ERR_ABORTED|preload")
+_NOT_OURS = re.compile(
+    "favicon|Failed to load resource|WebSocket connection|ERR_ABORTED|preload"
+    r"|undefined \(reading 'schema'\)"  # Notebook 7, of settings of plugins that only Lab has
+)
 
 _RUN_ALL = "() => window.jupyterapp.commands.execute('notebook:run-all-cells')"
 _READY = """() => {
@@ -134,7 +137,7 @@ class Page:
         self.page, self.base, self.name = page, base, name
         self.errors = []
         page.on("console", lambda m: self._said(m.text) if m.type == "error" else None)
-        page.on("pageerror", lambda e: self.errors.append(f"pageerror: {e}"))
+        page.on("pageerror", lambda e: self._said(f"pageerror: {e}"))
 
     def _said(self, text):
         if not _NOT_OURS.search(text):

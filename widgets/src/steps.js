@@ -173,6 +173,7 @@ function render({ model, el, signal }) {
   const nodes = new Map(view.nodes.map((node) => [node.id, node]));
   const root = element("div", "ein-widget ein-steps");
   root.tabIndex = -1;
+  root.dataset.lmSuppressShortcuts = "true"; // arrows are for the steps here, not for Jupyter's cells
   let timer = 0;
   let flight = null;
 

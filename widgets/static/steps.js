@@ -133,8 +133,8 @@ function selectable(root, { signal, onSelect = () => {
     }
   }
   return listen("pointerover", (event) => hover(primary(found(event.target)))), listen("pointerleave", () => hover("")), listen("focusin", (event) => hover(primary(found(event.target)))), listen("focusout", () => hover("")), listen("click", (event) => {
-    let element2 = found(event.target);
-    element2 && choose(primary(element2) === sticky ? "" : primary(element2));
+    let element2 = found(event.target), control = event.target.closest?.("button, input, select, a, summary");
+    element2 && (!control || control === element2) && choose(primary(element2) === sticky ? "" : primary(element2));
   }), listen("keydown", (event) => {
     if (event.key === "Escape" && (sticky || hovered)) {
       choose(""), event.stopPropagation();
@@ -263,7 +263,7 @@ function reveal(frame, card) {
 }
 function render({ model, el, signal }) {
   let view = model.get("view"), places = positions(view.tasks), nodes = new Map(view.nodes.map((node) => [node.id, node])), root = element("div", "ein-widget ein-steps");
-  root.tabIndex = -1;
+  root.tabIndex = -1, root.dataset.lmSuppressShortcuts = "true";
   let timer = 0, flight = null, bar = controls(model, { signal, last: places.length, go: (to) => go(to), play }), words = element("p", "ein-steps-words");
   words.setAttribute("aria-live", "polite");
   let text = formula(view), graph = picture(model.get("graph")), blocks = picture(model.get("blocks"));
