@@ -19,7 +19,7 @@ from einsummable.fit import fitting
 from einsummable.graph import EinGraph, Input
 from einsummable.planner import bounds, cost
 from einsummable.planner.eindecomp import Pins
-from einsummable.planner.hardware import Hardware, Link
+from einsummable.planner.hardware import Hardware
 from einsummable.planner.partition import Partition
 from einsummable.planner.plan import Layout, Plan
 from einsummable.planner.strategies import named_plans
@@ -116,11 +116,12 @@ class Setting:
 
     def hardware(self, base: Hardware) -> Hardware:
         """Return `base` with as many sites, hosts and links as asked for."""
-        link = Link(self.bandwidth, self.latency)
-        near = link if self.hosts == 1 else base.near
+        which = "near" if self.hosts == 1 else "far"
+        link = replace(getattr(base, which), bandwidth=self.bandwidth, latency=self.latency)
         same = base.sites == self.sites and len(set(base.hosts)) == self.hosts
         limit = min(base.memory, self.memory)
-        return replace(base, hosts=base.hosts if same else self.host_of, near=near, far=link, memory=limit)
+        hosts = base.hosts if same else self.host_of
+        return replace(base, hosts=hosts, memory=limit, **{which: link})
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,12 +344,14 @@ def python(setting: Setting) -> str:
     options += [f"pins={pins!r}"] if pins else []
     if setting.objective == "bytes":
         return f"net = net.replan({', '.join([f'sites={setting.sites}', *options])})\n"
-    link = f"Link({setting.bandwidth!r}, {setting.latency!r})"
-    near = f"near={link}, " if setting.hosts == 1 else ""
+    which = "near" if setting.hosts == 1 else "far"
+    figures = f"bandwidth={setting.bandwidth!r}, latency={setting.latency!r}"
     return (
         "from dataclasses import replace\n\n"
-        "from einsummable.planner.hardware import Link, host\n\n"
+        "from einsummable.planner.hardware import host\n\n"
+        "hardware = net.hardware or host(1)\n"
+        f"link = replace(hardware.{which}, {figures})\n"
         f"hosts = tuple(site * {setting.hosts} // {setting.sites} for site in range({setting.sites}))\n"
-        f"hardware = replace(net.hardware or host(1), hosts=hosts, {near}far={link})\n"
+        f"hardware = replace(hardware, hosts=hosts, {which}=link)\n"
         f"net = net.replan({', '.join(['hardware=hardware', *options])})\n"
     )

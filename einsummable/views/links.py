@@ -103,16 +103,22 @@ def graph_links(graph: EinGraph) -> Links:
 
 
 def label_links(graph: EinGraph) -> Links:
-    """Return the links among labels that are one dimension, and from each to the nodes that loop over it."""
+    """Return the links of labels to those that are one dimension with them, to nodes and to tensors."""
     axes = shared_axes(graph)
+    names = [graph.name_of(i) for i in range(len(graph.nodes))]
     members: dict[tuple[int, str], list[tuple[int, str]]] = defaultdict(list)
     for place, axis in sorted(axes.items()):
         members[axis].append(place)
     found: Links = {}
     for place, axis in axes.items():
         same = members[axis]
-        nodes = dict.fromkeys(node_key(i) for i, _ in same)
-        found[label_key(*place)] = [*(label_key(*p) for p in same if p != place), *nodes]
+        nodes = dict.fromkeys(i for i, _ in same)
+        have = dict.fromkeys(i for i, label in same if label in graph.nodes[i].out)
+        found[label_key(*place)] = [
+            *(label_key(*p) for p in same if p != place),
+            *map(node_key, nodes),
+            *(tensor_key(names[i]) for i in have),
+        ]
     return found
 
 

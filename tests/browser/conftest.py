@@ -1,7 +1,7 @@
 """What browser tests share: one Lab server, one chromium, and notebooks that are run in them.
 
-A test asks for ``notebook``, gives it cells and an application ("lab" or "tree", which is Notebook 7), and gets
-a page in which all cells have run.  When it ends, no error may stand in the page's console.
+A test asks for ``notebook``, gives it cells and an application ("lab" or "tree", which is Notebook 7), and
+gets a page in which all cells have run.  When it ends, no error may stand in the page's console.
 """
 
 import json

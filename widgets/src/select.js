@@ -131,7 +131,10 @@ export function selectable(root, { signal, onSelect = () => {}, onHover = () => 
   listen("focusout", () => hover(""));
   listen("click", (event) => {
     const element = found(event.target);
-    if (element) choose(primary(element) === sticky ? "" : primary(element));
+    const control = event.target.closest?.("button, input, select, a, summary");
+    // A button inside of something selectable does what it says, and selects nothing.
+    if (element && (!control || control === element))
+      choose(primary(element) === sticky ? "" : primary(element));
   });
   listen("keydown", (event) => {
     if (event.key === "Escape" && (sticky || hovered)) {

@@ -555,8 +555,8 @@ function selectable(root, { signal, onSelect = () => {
     }
   }
   return listen("pointerover", (event) => hover(primary(found(event.target)))), listen("pointerleave", () => hover("")), listen("focusin", (event) => hover(primary(found(event.target)))), listen("focusout", () => hover("")), listen("click", (event) => {
-    let element2 = found(event.target);
-    element2 && choose(primary(element2) === sticky ? "" : primary(element2));
+    let element2 = found(event.target), control = event.target.closest?.("button, input, select, a, summary");
+    element2 && (!control || control === element2) && choose(primary(element2) === sticky ? "" : primary(element2));
   }), listen("keydown", (event) => {
     if (event.key === "Escape" && (sticky || hovered)) {
       choose(""), event.stopPropagation();
