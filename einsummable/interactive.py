@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from importlib.util import find_spec
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from einsummable.background import LiveRun
@@ -17,12 +18,15 @@ from einsummable.planner.eindecomp import Pins
 from einsummable.planner.hardware import Hardware, host
 from einsummable.planner.plan import Layout
 from einsummable.runtime.cluster import Cluster
+from einsummable.runtime.events import Observer, RunRecord
 from einsummable.taskgraph.simulate import Simulation
 from einsummable.taskgraph.tasks import TaskGraph
 
 if TYPE_CHECKING:
     from einsummable.widgets.explorer import Explorer
     from einsummable.widgets.steps import Steps
+    from einsummable.widgets.taskgraph import Tasks
+    from einsummable.widgets.timeline import Timeline
 
 #: Simulating more tasks would take longer than a reader waits for a run to begin.
 _SIMULATED = 5000
@@ -41,6 +45,9 @@ class Interactive:
     tasks: TaskGraph
     cluster: Cluster | None
     simulation: Simulation
+    last: RunRecord | None
+    records: Mapping[str, RunRecord]
+    observers: list[Observer]
 
     def explore(self) -> Explorer:
         """Show formula, graph, blocks and costs side by side, for any number of sites, links and memory.
@@ -76,6 +83,33 @@ class Interactive:
 
         arrays, scalars = self.values(inputs, **data)
         return Steps(self.tasks, arrays, scalars)
+
+    def show_tasks(self) -> Tasks:
+        """Show what happens on which site: lanes to pan, zoom and fold, with the figures of each task."""
+        from einsummable.widgets.taskgraph import Tasks
+
+        return Tasks(self.tasks, self.records, hosts=self.hardware and self.hardware.hosts)
+
+    def timeline(self, *, live: bool = False) -> Timeline:
+        """Show where time goes: the last run, if there was one, above the simulated one on one scale.
+
+        Parameters
+        ----------
+        live
+            Whether it is to follow the runs to come, too, while they go on.  A program has one such timeline;
+            the one before it stays as it is.
+        """
+        from einsummable.widgets.timeline import Timeline
+
+        made = Timeline(
+            self.tasks if self.last is None else self.last.taskgraph,
+            self.records,
+            hosts=self.hardware and self.hardware.hosts,
+            budget=self.limit if isfinite(self.limit) else None,
+        )
+        if live:
+            self.observers[:] = [*(o for o in self.observers if not isinstance(o, Timeline)), made]
+        return made
 
     def run_live(
         self,

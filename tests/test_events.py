@@ -6,6 +6,7 @@ import pytest
 from test_engine import matmul
 
 from einsummable.runtime.events import (
+    RUNNING,
     EventReader,
     MoveEnded,
     Progress,
@@ -62,7 +63,8 @@ def test_what_an_observer_heard_is_the_record():
     assert heard.events == record.events
     assert heard.wall == record.wall
     before = recorded(matmul(), [*record.events[:3], Progress(1.25, (3, -1))])
-    assert (before.wall, before.error, len(before.tasks)) == (1.25, "it is still running", 2)
+    assert (before.wall, before.error, len(before.tasks)) == (1.25, RUNNING, 2)
+    assert before.events == record.events[:3]
 
 
 def test_a_record_reads_as_text_and_travels():

@@ -106,9 +106,9 @@ def breaking(taskgraph, monkeypatch, run):
     def prepared(call, shape):
         kernel = prepare(call, shape)
 
-        def broken(blocks, at, params):
+        def broken(*given):
             run()
-            return kernel(blocks, at, params)
+            return kernel(*given)
 
         return broken
 

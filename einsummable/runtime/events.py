@@ -23,6 +23,9 @@ if TYPE_CHECKING:  # an engine needs no simulator
 #: The clock of a site, in seconds from an arbitrary moment.
 clock = time.perf_counter
 
+#: The `error` of the record of a run that goes on.
+RUNNING = "it is still running"
+
 #: How often observers hear of a run that goes on.
 REPORT_SECONDS = 0.1
 
@@ -169,7 +172,7 @@ class RunRecord:
     began, wall
         When it began (seconds of the Unix epoch) and how long it took.
     error
-        Why it was given up; empty if it was not.
+        Why it was given up; empty if it was not, `RUNNING` before its end.
     """
 
     taskgraph: TaskGraph
@@ -182,7 +185,8 @@ class RunRecord:
     def events(self) -> tuple[Event, ...]:
         """All events but `Progress`, in the order of the times at which they ended."""
         ended = sorted(EventReader(self.taskgraph, self.logs, self.began).poll(), key=_when)
-        return (self.start, *ended, RunEnded(self.wall, self.error))
+        over = () if self.error == RUNNING else (RunEnded(self.wall, self.error),)
+        return (self.start, *ended, *over)
 
     @property
     def start(self) -> RunStarted:
@@ -220,7 +224,7 @@ class RunRecord:
 def recorded(taskgraph: TaskGraph, events: Iterable[Event], began: float = 0.0) -> RunRecord:
     """Return what an observer heard as the record of a run; of one that goes on, so far."""
     logs = [SiteLog(site, offset=began) for site in range(taskgraph.sites)]
-    wall, error = 0.0, "it is still running"
+    wall, error = 0.0, RUNNING
     for event in events:
         match event:
             case TaskEnded(task, site, started, ended):

@@ -1,7 +1,8 @@
 """What is known of a task, a node or a site of a TaskGraph, in words and figures: for whoever selected it.
 
 Contract: `facts` takes a key (see `links`) and answers a heading and rows of a name and a value; nothing for
-a key that is no task, fold, node or site.  Times are those of the records that are given.
+a key that is no task, fold, node or site.  Times are those of the records that are given.  ``before`` are the
+calls that a fused task makes before the one that it is named after.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ def _task(taskgraph: TaskGraph, i: int, records: Mapping[str, RunRecord]) -> dic
     for name, record in records.items():
         events = [event for event in (*record.tasks, *record.moves) if event.task == i]
         rows += [[name, _spent(event, operations, nbytes(task))] for event in events]
-    return {"key": f"task:{i}", "title": describe(taskgraph, i), "rows": rows}
+    *before, last = describe(taskgraph, i).split("\n")
+    return {"key": f"task:{i}", "title": last, "rows": rows, "before": before}
 
 
 def _spent(event: TaskEnded | MoveEnded, operations: float, size: int) -> str:
@@ -82,7 +84,7 @@ def _node(
     graph = taskgraph.graph
     formula = naming.formula(graph, i)
     title = naming.tensor(graph, i) + (f" = {formula}" if formula else ", an input")
-    return {"key": f"node:{i}", "title": title, "rows": _sums(taskgraph, members, records)}
+    return {"key": f"node:{i}", "title": title, "rows": _sums(taskgraph, members, records), "before": []}
 
 
 def _site(taskgraph: TaskGraph, site: int, records: Mapping[str, RunRecord]) -> dict[str, Any]:
@@ -95,7 +97,7 @@ def _site(taskgraph: TaskGraph, site: int, records: Mapping[str, RunRecord]) -> 
     )
     rows.append(["sends", amounts.nbytes(sent)])
     rows += [[name, f"busy {amounts.share(r.busy(site), r.wall)}"] for name, r in records.items()]
-    return {"key": f"site:{site}", "title": f"site {site}", "rows": rows}
+    return {"key": f"site:{site}", "title": f"site {site}", "rows": rows, "before": []}
 
 
 def _sums(taskgraph: TaskGraph, members: Sequence[int], records: Mapping[str, RunRecord]) -> Rows:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import floor, log10
 from typing import Any
 
-from einsummable.runtime.events import RunRecord
+from einsummable.runtime.events import RUNNING, RunRecord
 from einsummable.taskgraph.tasks import Aggregate, Apply, Fused
 from einsummable.views import amounts, legends
 from einsummable.views.colours import CATEGORIES, INK, ink_on
@@ -88,6 +88,8 @@ def _caption(view: dict[str, Any]) -> str:
         words += f"; {amounts.nbytes(moved)} in {amounts.many(len(view['moves']), 'move')}"
     else:
         words += "; nothing moved"
+    if view["error"] == RUNNING:
+        return f"{words}; {RUNNING}"
     return words + (f"; given up: {view['error']}" if view["error"] else "")
 
 

@@ -1,0 +1,83 @@
+"""The timeline of a program: measured above, simulated below, filled while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from einsummable import views
+from einsummable.runtime.events import Event, Progress, RunEnded, RunRecord, RunStarted, recorded
+from einsummable.taskgraph.tasks import TaskGraph
+from einsummable.views.neighbours import neighbour_links
+from einsummable.views.tracks import TEXTS, Tracker, run_view
+from einsummable.widgets.base import Widget, bundle
+
+MEASURED, SIMULATED = "measured", "simulated"
+
+
+class Timeline(Widget):
+    """Where time goes: a lane a site, kernels in the colour of their node, moves hatched, bytes held below.
+
+    It is an observer of runs: ``net.run(observers=[timeline])``, or ``net.observers.append(timeline)``.
+
+    Parameters
+    ----------
+    taskgraph, records
+        The program, and its runs by the names "measured" and "simulated".
+    hosts
+        The host of every site, where sites have hosts.
+    budget
+        The bytes that a site may hold, where there is a limit.
+    """
+
+    _esm = bundle("timeline")
+
+    def __init__(
+        self,
+        taskgraph: TaskGraph,
+        records: Mapping[str, RunRecord],
+        *,
+        hosts: Sequence[int] | None = None,
+        budget: float | None = None,
+    ) -> None:
+        self._hosts, self._budget = hosts, budget
+        self._below = {name: record for name, record in records.items() if name == SIMULATED}
+        self._heard: list[Event] = []
+        self._tracker: Tracker | None = None
+        super().__init__()
+        self._show(taskgraph, dict(records))
+
+    def _show(self, taskgraph: TaskGraph, records: dict[str, RunRecord]) -> None:
+        self._taskgraph, self._records = taskgraph, records
+        self.links = neighbour_links(taskgraph, each=len(taskgraph.tasks) <= TEXTS)
+        self.view = run_view(taskgraph, records, hosts=self._hosts, budget=self._budget)
+
+    def __call__(self, event: Event) -> None:
+        """Hear one event of a run."""
+        if isinstance(event, RunStarted):
+            self._heard, self._tracker = [], Tracker(event.taskgraph)
+            empty = {MEASURED: recorded(event.taskgraph, [event])}
+            self._show(event.taskgraph, empty | self._simulated(event.taskgraph))
+        if self._tracker is None:  # it came in the middle of a run
+            return
+        self._heard.append(event)
+        self._tracker.hear(event)
+        match event:
+            case Progress():
+                self.send({"run": MEASURED, "more": self._tracker.take()})
+            case RunEnded():
+                record = recorded(self._taskgraph, self._heard)
+                self._show(self._taskgraph, {MEASURED: record} | self._simulated(self._taskgraph))
+                self._heard, self._tracker = [], None
+
+    def _simulated(self, taskgraph: TaskGraph) -> dict[str, RunRecord]:
+        """Return the simulated run, if it is one of the same tasks: inputs may lie elsewhere now."""
+        return {name: record for name, record in self._below.items() if record.taskgraph is taskgraph}
+
+    def pictures(self) -> list[dict[str, Any]]:
+        """Return the timelines one below the other."""
+        return [views.timeline_view(record, hosts=self._hosts) for record in self._records.values()]
+
+    def python(self) -> str:
+        """Return Python that makes this widget, for a program called ``net``."""
+        return "net.timeline()\n"
