@@ -29,7 +29,7 @@ THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 #: Said by Jupyter itself on every page, whatever is on it.
 _NOT_OURS = re.compile(
     "favicon|Failed to load resource|WebSocket connection|ERR_ABORTED|preload"
-    r"|undefined \(reading 'schema'\)"  # Notebook 7, of settings of plugins that only Lab has
+    r"|undefined \(reading 'schema'\)|'filebrowser:open-path' not"  # Notebook 7, of what only Lab has
 )
 
 _RUN_ALL = "() => window.jupyterapp.commands.execute('notebook:run-all-cells')"
