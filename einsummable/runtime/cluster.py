@@ -15,7 +15,7 @@ from __future__ import annotations
 import atexit
 import threading
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -28,7 +28,7 @@ from einsummable.runtime import launch
 from einsummable.runtime.drive import Drive
 from einsummable.runtime.engine import SiteResult
 from einsummable.runtime.engines import Engines, EngineTable
-from einsummable.runtime.events import Event, EventReader, Observer, Progress, RunEnded, RunRecord, RunStarted
+from einsummable.runtime.events import Audience, EventReader, Observer, RunEnded, RunRecord, RunStarted
 from einsummable.runtime.executor import gather
 from einsummable.runtime.orders import donations, numbers_of, sort_inputs, tensors_for
 from einsummable.runtime.programs import Program, Programs
@@ -292,20 +292,16 @@ class Cluster:
         with self._engines.exchange() as exchange:
             drive = Drive(self._engines, exchange, taskgraph, program.parts)
             reader = EventReader(taskgraph, drive.logs, drive.began)
-
-            def tell(events: Iterable[Event]) -> None:
-                for event in events if observers else ():
-                    for observer in observers:
-                        observer(event)
+            audience = Audience(observers)
 
             def report() -> None:
-                tell(reader.poll())
-                tell([Progress(time.time() - drive.began, drive.working)])
+                audience.read(reader)
+                audience.progress(time.time() - drive.began, drive.working, drive.logs)
 
             try:
-                tell([RunStarted.of(taskgraph)])
+                audience.tell(RunStarted.of(taskgraph))
                 drive.start(program.number, inputs, orders, ask=program.within)
-                drive.collect(timeout, report if observers else None)
+                drive.collect(timeout, report if audience else None)
             except BaseException as failure:
                 error = str(failure) or type(failure).__name__
                 drive.abort()
@@ -313,8 +309,8 @@ class Cluster:
             finally:
                 wall = time.time() - drive.began
                 self.last = RunRecord(taskgraph, tuple(drive.logs), drive.began, wall, error)
-                tell(reader.poll())
-                tell([RunEnded(wall, error)])
+                audience.read(reader)
+                audience.tell(RunEnded(wall, error))
         return drive.results
 
     def _left(self, memory: int | None = None) -> list[int] | None:

@@ -74,11 +74,13 @@ class MoveEnded:
 class Progress:
     """The run goes on: what ended before `at` has been told, as far as the driver knows.
 
-    `working` has the task that each site works on, -1 where it waits.  Not part of the record of a run.
+    `working` has the task that each site works on, -1 where it waits; `done` counts tasks and moves that have
+    ended.  Not part of the record of a run.
     """
 
     at: float
     working: tuple[int, ...]
+    done: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +122,36 @@ class SiteLog:
     def working(self) -> int:
         """The task being worked on, -1 if the site waits."""
         return -1 if self.ran and self.ran[-1][0] == self.running else self.running
+
+
+class Audience:
+    """The observers of one run.
+
+    One with a true attribute `ticks` wants no single tasks and moves; where nobody wants them, they are not
+    even read from the logs.
+    """
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        self._all = tuple(observers)
+        self._keen = tuple(o for o in self._all if not getattr(o, "ticks", False))
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def tell(self, event: Event) -> None:
+        """Tell everybody an event of the whole run."""
+        for observer in self._all:
+            observer(event)
+
+    def read(self, reader: EventReader) -> None:
+        """Tell what ended since the last time."""
+        for event in reader.poll() if self._keen else ():
+            for observer in self._keen:
+                observer(event)
+
+    def progress(self, at: float, working: tuple[int, ...], logs: Sequence[SiteLog]) -> None:
+        """Tell how far a run is."""
+        self.tell(Progress(at, working, sum(len(log.ran) + len(log.received) for log in logs)))
 
 
 class EventReader:

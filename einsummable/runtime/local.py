@@ -26,10 +26,9 @@ from einsummable.runtime.bounded import Arena, BoundedProgram, bounded
 from einsummable.runtime.engine import SiteProgram, TaskFailedError, load
 from einsummable.runtime.events import (
     REPORT_SECONDS,
-    Event,
+    Audience,
     EventReader,
     Observer,
-    Progress,
     RunEnded,
     RunRecord,
     SiteLog,
@@ -132,7 +131,7 @@ class _Run:
     """One run: a thread a site, and the driver that waits for them."""
 
     def __init__(self, taskgraph: TaskGraph, sites: Sites, observers: Sequence[Observer]) -> None:
-        self._taskgraph, self._sites, self._observers = taskgraph, sites, tuple(observers)
+        self._taskgraph, self._sites, self._audience = taskgraph, sites, Audience(observers)
         self._answers: SimpleQueue[BaseException | None] = SimpleQueue()
         self._began, self._clock = time.time(), time.perf_counter()
         self._logs = tuple(map(SiteLog, range(taskgraph.sites)))
@@ -155,7 +154,7 @@ class _Run:
         ]
         ended = 0
         try:
-            self._tell([self.record.start])
+            self._audience.tell(self.record.start)
             for thread in threads:
                 thread.start()
             while ended < len(threads):
@@ -174,7 +173,7 @@ class _Run:
 
     def _wait(self, timeout: float | None) -> bool:
         """Wait a little; return whether a site ended, and tell observers what happened."""
-        pause = max(self._next_report - time.perf_counter(), 0.0) if self._observers else _LINGER_SECONDS
+        pause = max(self._next_report - time.perf_counter(), 0.0) if self._audience else _LINGER_SECONDS
         if timeout is not None:
             left = self._clock + timeout - time.perf_counter()
             if left <= 0:
@@ -196,9 +195,9 @@ class _Run:
 
     def _report(self) -> None:
         """Tell observers what happened, and what each site is at."""
-        self._tell(self._reader.poll())
+        self._audience.read(self._reader)
         at = time.perf_counter() - self._clock
-        self._tell([Progress(at, tuple(log.working for log in self._logs))])
+        self._audience.progress(at, tuple(log.working for log in self._logs), self._logs)
         self._next_report = time.perf_counter() + REPORT_SECONDS
 
     def _overdue(self, timeout: float) -> EngineError:
@@ -215,17 +214,12 @@ class _Run:
         for thread in threads:
             thread.join(max(deadline - time.perf_counter(), 0))
 
-    def _tell(self, events: Iterator[Event] | Sequence[Event]) -> None:
-        for event in events if self._observers else ():
-            for observer in self._observers:
-                observer(event)
-
     def end(self, error: str = "") -> None:
         """Close the record, and tell observers the rest."""
         wall = time.perf_counter() - self._clock
         self.record = RunRecord(self._taskgraph, self._logs, self._began, wall, error)
-        self._tell(self._reader.poll())
-        self._tell([RunEnded(wall, error)])
+        self._audience.read(self._reader)
+        self._audience.tell(RunEnded(wall, error))
 
 
 class _BlasLimits:
