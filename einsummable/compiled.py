@@ -17,7 +17,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from einsummable import views
+from einsummable import progressbar, views
 from einsummable.arguments import as_array, read_namespace, sort_out
 from einsummable.choose import Choice, realised, routed
 from einsummable.display import Picture
@@ -219,6 +219,7 @@ class Compiled(Interactive):
         donate: Collection[str] = (),
         timeout: float | None = None,
         observers: Sequence[Observer] = (),
+        progress: bool = True,
         **data: Any,
     ) -> dict[str, Any]:
         """Run the program and return its outputs by name.
@@ -237,6 +238,8 @@ class Compiled(Interactive):
             Seconds after which the run is stopped with an `EngineError`.
         observers
             Called with every event while it runs (see `runtime.events`), before those in ``self.observers``.
+        progress
+            Whether a terminal or a notebook shows how far the run is when it takes longer than a second.
         **data
             The same by keyword.
 
@@ -262,6 +265,7 @@ class Compiled(Interactive):
         check_run_option("timeout", timeout, seconds, "a number of seconds, or None")
         heard = isinstance(observers, tuple | list) and all(map(callable, observers))
         check_run_option("observers", observers, heard, "a list of functions of one event")
+        check_run_option("progress", progress, isinstance(progress, bool), "True or False")
         given = self._given(inputs, data)
         arrays, scalars = self._values(given)
         lowered = self._lowered_for(given)
@@ -269,7 +273,9 @@ class Compiled(Interactive):
             self._check_outputs(keep)
         if keep and self.cluster is None:
             raise PlanError("keep leaves results on engines, and this program was compiled for threads")
-        options = {"observers": (*observers, *self.observers)} | ({"keep": keep} if keep else {})
+        bar = progressbar.for_run() if progress else None
+        heard_by = (*observers, *self.observers, *([bar] if bar is not None else []))
+        options = {"observers": heard_by} | ({"keep": keep} if keep else {})
         if donate:
             several = isinstance(donate, tuple | list | set | frozenset)
             check_run_option("donate", donate, several, "names of inputs")

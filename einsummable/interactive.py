@@ -144,7 +144,7 @@ class Interactive:
         simulated = len(taskgraph.tasks) <= _SIMULATED
         names = () if self.cluster is None else tuple(f"engine {e.id}, {e.host}" for e in self.cluster.info())
         return LiveRun(
-            lambda observer: self.run(given, keep=keep, timeout=timeout, observers=[observer]),
+            lambda hear: self.run(given, keep=keep, timeout=timeout, observers=[hear], progress=False),
             taskgraph,
             predicted=self.simulation.makespan if simulated else None,
             names=names[: taskgraph.sites],

@@ -36,7 +36,7 @@ LAYERS = [
     {"runtime"},
     {"calibration"},
     {"views"},
-    {"display", "background"},
+    {"display", "background", "progressbar"},
     {"options"},
     {"widgets"},
     {"interactive"},
