@@ -1,6 +1,7 @@
 """Fusion: the same results with fewer tasks, tile by tile, and nothing computed that a mask hides."""
 
 from dataclasses import replace
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ from test_engine import programs
 import einsummable as ein
 from einsummable import codec
 from einsummable.errors import TaskError
-from einsummable.kernels import blocks, chain, compiled, masks, sharing
+from einsummable.kernels import blocks, chain, compiled, masks, schedule, sharing
+from einsummable.runtime.engine import load, run_site
 from einsummable.runtime.local import LocalExecutor
+from einsummable.runtime.part import split, take
 from einsummable.taskgraph.check import check
 from einsummable.taskgraph.fuse import fuse
 from einsummable.taskgraph.lower import lower
@@ -142,6 +145,18 @@ def test_tiles_of_compiled_products(condition, dtype, extents, small_tiles, all_
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
+def test_a_run_chooses_no_kernel(monkeypatch, small_tiles):
+    arrays = attention_arrays()
+    (part,) = split(fuse(lowered(ATTENTION, **{name: x.shape for name, x in arrays.items()})))
+    program = load(part)
+    for name in ("prepare", "product_of_tiles"):
+        monkeypatch.setattr(schedule, name, lambda *_: pytest.fail("a kernel is chosen while others wait"))
+    result = run_site(program, inputs=take(part, arrays), params={}, send=pytest.fail, inbox=SimpleQueue())
+    (got,) = result.blocks.values()
+    want = evaluate(lowered(ATTENTION, **{name: x.shape for name, x in arrays.items()}), arrays)["O"]
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("name", ["Q", "K", "V"])
 @pytest.mark.parametrize("at", [0, 5, 10])
@@ -178,7 +193,7 @@ def test_results_that_show_the_hidden_part(out, last, small_tiles):
 
 def test_half_of_causal_attention_is_not_computed(monkeypatch):
     work = []
-    prepare = chain.prepare
+    prepare = schedule.prepare
 
     def counted(call, shape):
         kernel = prepare(call, shape)
@@ -189,7 +204,8 @@ def test_half_of_causal_attention_is_not_computed(monkeypatch):
 
         return counting
 
-    monkeypatch.setattr(chain, "prepare", counted)
+    monkeypatch.setattr(schedule, "prepare", counted)
+    monkeypatch.setattr(schedule, "product_of_tiles", lambda *_: None)
     chain.chain.cache_clear()
     rng = np.random.default_rng(0)
     arrays = {name: rng.standard_normal((1, 2048, 1, 8)).astype("f4") for name in "QKV"}

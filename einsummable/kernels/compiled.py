@@ -39,6 +39,8 @@ _PANEL_TERMS = 1 << 9
 _COPY_BYTES = 1 << 18
 #: What of it stays in the cache while rows pass by.
 _PANEL_BYTES = 1 << 17
+#: The most that is laid out whole for many calls; of what is larger every call copies what it needs.
+_LAID_OUT_BYTES = 1 << 24
 #: The most that tiles of a product may share to have it packed for them.
 _TILE_OPERAND_BYTES = 1 << 22
 #: A look at an element of the inputs costs as much as so many steps of the loops.
@@ -167,7 +169,7 @@ class Compiled:
     def prepared(self, k: int, block: np.ndarray) -> _Array:
         """Return `block`, or a copy that many calls read faster as their input `k`."""
         labels = self.written[k]
-        if len(set(labels)) < len(labels):
+        if len(set(labels)) < len(labels) or block.nbytes > _LAID_OUT_BYTES:
             return block
         if k in self.shared:
             return pack(block, labels, self.nest.vector, self.nest.inner, self.nest.lanes)

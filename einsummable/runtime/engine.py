@@ -26,7 +26,8 @@ import numpy as np
 from einsummable.errors import EngineError
 from einsummable.graph import box_shape
 from einsummable.kernels import blocks as kernels
-from einsummable.kernels.chain import Link, chain
+from einsummable.kernels.chain import chain
+from einsummable.kernels.schedule import Link
 from einsummable.runtime.events import SiteLog, clock
 from einsummable.runtime.part import SitePart, Source
 from einsummable.taskgraph.tasks import Aggregate, Apply, Assemble, Fused, Read, Slice
@@ -112,7 +113,9 @@ def _step(part: SitePart, i: int) -> _Step:
                 for c, step in zip(part.calls_of[i], task.steps, strict=True)
             )
             starts = tuple(tuple(start for start, _ in step.ranges) for step in task.steps)
-            return chain(links, len(task.inputs)), starts
+            kernel = chain(links, len(task.inputs))
+            kernel.ready(starts)
+            return kernel, starts
         case Slice():
             # The dots keep a block without dimensions an array.
             return kernels.slice_block, (*(slice(start, stop) for start, stop in task.box), ...)
