@@ -74,6 +74,8 @@ class Trainer:
         The loss of every step so far, before its update.
     results
         What else the text has as ``output``, of the last step.
+    frozen
+        What is read and stays: arrays, or where it is on the engines.
     net
         The program of the last step, None before the first.
 
@@ -121,8 +123,8 @@ class Trainer:
             array = self._state[weight]
             for kept in self.optimizer.state:
                 self._state[f"{kept}_{weight}"] = np.zeros(array.shape, state_dtype(array.dtype))
-        self._frozen = {name: as_array(name, value) for name, value in (frozen or {}).items()}
-        if both := sorted(self._state.keys() & self._frozen.keys()):
+        self.frozen = {name: as_array(name, value) for name, value in (frozen or {}).items()}
+        if both := sorted(self._state.keys() & self.frozen.keys()):
             raise ParseError(f"{both[0]!r} cannot be both a weight and frozen")
         self._layouts: dict[str, Layout] | None = None  # where the state is, once that is decided
         self._programs: dict[tuple, Compiled] = {}
@@ -158,7 +160,7 @@ class Trainer:
         names = [f"next_{name}" for name in self._state]
         keep = names if self.net.cluster is not None else False
         scalars = {name: scalars[name] for name in _OURS if name in read}
-        results = self.net.run(self._state | self._frozen | given | scalars, keep=keep)
+        results = self.net.run(self._state | self.frozen | given | scalars, keep=keep)
         self._state = {name: results.pop(f"next_{name}") for name in self._state}
         if self.net.cluster is not None:
             self._layouts = {name: tensor.layout for name, tensor in self._state.items()}
@@ -220,7 +222,7 @@ class Trainer:
             "loss": self.loss,
             "lr": float(self.lr),
             "weights": self._weights,
-            "frozen": tuple(self._frozen),
+            "frozen": tuple(self.frozen),
             "sites": None if self.net is None else self.net.sites,
             "layouts": {n: [at.parts, at.sites] for n, at in (self._layouts or {}).items()},
         }
@@ -312,14 +314,14 @@ class Trainer:
 
     def _given(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         for name in batch:
-            if name in self._state or name in self._frozen or name in _OURS:
+            if name in self._state or name in self.frozen or name in _OURS:
                 raise ParseError(f"{name!r} is the trainer's, and cannot be given with a batch")
         return {n: v if isinstance(v, _SCALARS) else as_array(n, v) for n, v in batch.items()}
 
     def _specs(self, layouts: Mapping[str, Layout] | None = None) -> dict[str, Any]:
-        known = {n: tensor.layout for n, tensor in self._frozen.items() if hasattr(tensor, "layout")}
+        known = {n: tensor.layout for n, tensor in self.frozen.items() if hasattr(tensor, "layout")}
         known |= layouts or {}
-        both = self._state | self._frozen
+        both = self._state | self.frozen
         return {n: _Spec(tensor.shape, tensor.dtype, known.get(n)) for n, tensor in both.items()}
 
     def _program(self, given: Mapping[str, Any]) -> Compiled:
@@ -364,7 +366,7 @@ class Trainer:
         """Send weights, state and what is frozen to the engines, before the first step there."""
         if self.net.cluster is None:
             return
-        for there in (self._state, self._frozen):
+        for there in (self._state, self.frozen):
             for name, value in there.items():
                 if isinstance(value, np.ndarray) and name in self.net.graph.inputs:
                     at = self.net.layout(name)
