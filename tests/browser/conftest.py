@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+from contextlib import contextmanager
 
 import nbformat
 import pytest
@@ -176,6 +177,20 @@ class Page:
 @pytest.fixture
 def notebook(jupyter, chromium):
     """Open a notebook of the given cells, run it, and return its `Page`: ``notebook(cells, app="lab")``."""
+    with notebooks(jupyter, chromium) as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def lasting_notebook(jupyter, chromium):
+    """The same for pages that all tests of a module share."""
+    with notebooks(jupyter, chromium) as start:
+        yield start
+
+
+@contextmanager
+def notebooks(jupyter, chromium):
+    """Give a function that opens notebooks; in the end close them, and see that no console had errors."""
     base, folder = jupyter
     opened, contexts = [], []
 

@@ -22,12 +22,24 @@ def net():
     return ein.compile(MLP, **SHAPES, sites=4)
 
 
-@pytest.fixture(params=["lab", "tree"])
-def explorer(request, notebook):
-    """The explorer, all figures there, in either application."""
-    page = notebook(CELLS, app=request.param)
-    settled(page, 4)
-    return page
+@pytest.fixture(scope="module", params=["lab", "tree"])
+def opened(request, lasting_notebook):
+    """A page with the explorer, in either application."""
+    return lasting_notebook(CELLS, app=request.param)
+
+
+@pytest.fixture
+def explorer(opened):
+    """The explorer as it is at first, all figures there."""
+    page = opened.page
+    page.mouse.move(2, 2)
+    page.evaluate("() => document.activeElement?.blur()")
+    page.get_by_role("button", name="Go back to the setting at the start").click()
+    settled(opened, 4)
+    page.wait_for_selector(".ein-widget:not(:has(.ein-edited, .ein-pinned))")
+    opened.errors.clear()
+    yield opened
+    assert opened.errors == []
 
 
 def settled(page, sites):
@@ -103,6 +115,7 @@ def test_a_partition_that_is_changed_costs_what_the_planner_says(explorer, net):
     page.locator('.ein-deck [data-keys="tensor:Y"], .ein-deck [data-keys^="block:Y:"]').last.click()
     value = page.locator('.ein-cut-parts[data-label="o"]')
     before = int(value.text_content())
+    value.scroll_into_view_if_needed()
     box = value.bounding_box()
     x, middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     page.mouse.move(x, middle)
@@ -145,7 +158,7 @@ def test_keys_cut_pin_and_undo(explorer, net):
 
 def test_arrows_go_from_block_to_block_and_escape_gives_up(explorer):
     page = explorer.page
-    page.locator('.ein-deck [data-keys^="block:X:"]').first.click()
+    page.locator('.ein-deck [data-keys^="block:W:"]').first.click()
     first = page.evaluate("() => document.activeElement.dataset.keys")
     page.keyboard.press("ArrowDown")
     second = page.evaluate("() => document.activeElement.dataset.keys")

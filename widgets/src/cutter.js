@@ -82,6 +82,12 @@ function labelRow(node, label, { ask, signal, active }) {
 
 /** Puts the labels of `node` into `target`, and the picture of its kernel calls. */
 export function showCutter(target, node, picture, { ask, signal, label }) {
+  const now = JSON.stringify([node, label]);
+  if (target.dataset.shown === now && node) {
+    target.lastElementChild.innerHTML = picture;
+    return;
+  }
+  target.dataset.shown = now;
   const focused = target.contains(document.activeElement) ? document.activeElement : null;
   const at = focused && [focused.dataset.label, focused.getAttribute("aria-label")];
   if (!node) {

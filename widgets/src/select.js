@@ -127,7 +127,12 @@ export function selectable(root, { signal, onSelect = () => {}, onHover = () => 
 
   listen("pointerover", (event) => hover(primary(found(event.target))));
   listen("pointerleave", () => hover(""));
-  listen("focusin", (event) => hover(primary(found(event.target))));
+  listen("focusin", (event) => {
+    // Keys pressed in here are not commands of the notebook, where "d d" deletes a cell; Jupyter asks the
+    // element itself.
+    event.target.dataset.lmSuppressShortcuts = "true";
+    hover(primary(found(event.target)));
+  });
   listen("focusout", () => hover(""));
   listen("click", (event) => {
     const element = found(event.target);

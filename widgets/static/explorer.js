@@ -337,6 +337,12 @@ function labelRow(node, label, { ask: ask2, signal, active }) {
   return less.disabled = label.parts <= label.steps[0], more.disabled = label.parts >= label.steps.at(-1), row2.append(name, extent, less, value, more), row2;
 }
 function showCutter(target, node, picture, { ask: ask2, signal, label }) {
+  let now = JSON.stringify([node, label]);
+  if (target.dataset.shown === now && node) {
+    target.lastElementChild.innerHTML = picture;
+    return;
+  }
+  target.dataset.shown = now;
   let focused = target.contains(document.activeElement) ? document.activeElement : null, at = focused && [focused.dataset.label, focused.getAttribute("aria-label")];
   if (!node) {
     target.replaceChildren(
@@ -554,7 +560,9 @@ function selectable(root, { signal, onSelect = () => {
       members[next].tabIndex = 0, members[next].focus(), event.preventDefault();
     }
   }
-  return listen("pointerover", (event) => hover(primary(found(event.target)))), listen("pointerleave", () => hover("")), listen("focusin", (event) => hover(primary(found(event.target)))), listen("focusout", () => hover("")), listen("click", (event) => {
+  return listen("pointerover", (event) => hover(primary(found(event.target)))), listen("pointerleave", () => hover("")), listen("focusin", (event) => {
+    event.target.dataset.lmSuppressShortcuts = "true", hover(primary(found(event.target)));
+  }), listen("focusout", () => hover("")), listen("click", (event) => {
     let element2 = found(event.target), control = event.target.closest?.("button, input, select, a, summary");
     element2 && (!control || control === element2) && choose(primary(element2) === sticky ? "" : primary(element2));
   }), listen("keydown", (event) => {
