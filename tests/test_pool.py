@@ -5,18 +5,15 @@ import os
 import socket
 import threading
 import time
-import weakref
 
 import numpy as np
 import psutil
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from test_transport import echo, sites  # noqa: F401 - fixtures
 
 from einsummable.runtime import pool as pools
 from einsummable.runtime.address import Address
-from einsummable.runtime.pool import Buffers, Pool, swap
+from einsummable.runtime.pool import Pool, swap
 
 BIG = 1 << 20
 
@@ -192,31 +189,6 @@ def test_over_tcp_buffers_are_warm(sites):  # noqa: F811
         seen.add(payload.ctypes.data)
         del payload
     assert len(seen) <= 2
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.lists(st.integers(1, 1 << 18), min_size=1, max_size=20), st.data())
-def test_buffers_never_share(sizes, data):
-    buffers, held = Buffers(), []
-    for n in sizes:
-        fresh = buffers.take(n)
-        assert fresh.nbytes == n
-        assert fresh.flags.writeable
-        assert not any(np.shares_memory(fresh, other) for other in held)
-        held.append(fresh)
-        if data.draw(st.booleans()):
-            held.pop(data.draw(st.integers(0, len(held) - 1)))
-        del fresh
-
-
-def test_buffers_keep_no_more_than_they_may(monkeypatch):
-    monkeypatch.setattr(pools, "_WARM", 1 << 20)
-    buffers = Buffers()
-    arrays = [buffers.take(1 << 18) for _ in range(10)]
-    owners = [weakref.ref(a.base.obj) for a in arrays]
-    del arrays
-    buffers.take(1 << 18)
-    assert sum(owner() is not None for owner in owners) <= 4
 
 
 def test_a_pool_that_is_closed_twice_is_closed():

@@ -41,6 +41,7 @@ from einsummable.kernels.contraction import contraction
 from einsummable.kernels.fused import fused
 from einsummable.kernels.gather import Lookup
 from einsummable.kernels.update import Updating, update_of
+from einsummable.kernels.warm import empty
 
 
 class Kernel(Protocol):
@@ -159,7 +160,7 @@ def assemble(
 ) -> np.ndarray:
     """Return a block of ``(shape, dtype, places)``, piece `i` at ``places[i]``."""
     shape, dtype, places = how
-    block = np.empty(shape, dtype)
+    block = empty(shape, dtype)
     for piece, place in zip(blocks, places, strict=True):
         block[place] = piece
     return block
@@ -183,8 +184,8 @@ def aggregate(blocks: Sequence[np.ndarray], how: tuple[str, int], _params: objec
         return total.astype(dtype)
     spare = blocks[reuse] if reuse >= 0 and blocks[reuse].flags.writeable else None
     if spare is None:
-        total, rest = ufunc(blocks[0], blocks[1]), blocks[2:]
-        total = np.asarray(total)  # a ufunc of 0-d arrays answers a scalar
+        total, rest = empty(blocks[0].shape, dtype), blocks[2:]
+        ufunc(blocks[0], blocks[1], out=total)
     else:
         total, rest = spare, [b for i, b in enumerate(blocks) if i != reuse]
     for block in rest:

@@ -28,6 +28,7 @@ from einsummable.kernels.loops import Space, best
 from einsummable.kernels.nest import FLOATS, KNOWN, Nest, castable, supported
 from einsummable.kernels.panels import Panels, pack
 from einsummable.kernels.tiling import Labels
+from einsummable.kernels.warm import empty
 from einsummable.scalar import Call
 
 #: Elements of an iteration space below which numpy is as fast and the compiler would be waited for.
@@ -190,7 +191,7 @@ class Compiled:
         out: np.ndarray | None = None,
     ) -> np.ndarray:
         """Return the result, in `out` if that is given."""
-        result = np.empty(self.shape, self.dtype) if out is None else out
+        result = empty(self.shape, self.dtype) if out is None else out
         call = self.safe if self.swift is None or not self._is_ordered(blocks) else self.swift
         form = (result.strides, *[(type(x), x.strides) for x in blocks])
         if form not in self._plain:

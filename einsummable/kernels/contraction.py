@@ -22,6 +22,7 @@ import numpy as np
 from einsummable import dtypes
 from einsummable.dtypes import BOOL, F64, I64, ScalarType, kind
 from einsummable.graph import Einsummable
+from einsummable.kernels.warm import empty
 
 Labels: TypeAlias = tuple[str, ...]
 
@@ -269,11 +270,10 @@ def _result(
 
     def finish(a: np.ndarray, b: np.ndarray, into: np.ndarray | None) -> np.ndarray:
         if into is None:
-            if order == out:
-                return multiply(a, b).reshape(shape)
-            if not how.direct:
-                return np.ascontiguousarray(multiply(a, b).reshape(split).transpose(back))
-            into = np.empty(shape, wide)
+            into = empty(shape, wide)
+            if order != out and not how.direct:
+                into[...] = multiply(a, b).reshape(split).transpose(back)
+                return into
         try:
             matrices = into.transpose(permutation).reshape(stack, copy=False)
         except ValueError:  # its labels cannot be merged without a copy

@@ -23,6 +23,7 @@ from einsummable.graph import Einsummable
 from einsummable.kernels import tiling
 from einsummable.kernels.joins import Register, Source, Step, compile_join
 from einsummable.kernels.tiling import Labels
+from einsummable.kernels.warm import empty
 from einsummable.scalar import Arg, Const, Label, Param
 
 #: The most that one temporary takes.  Two or three of them fit the second-level cache.
@@ -163,7 +164,7 @@ class _Fused:
     def __call__(
         self, blocks: _Blocks, at: tuple[int, ...], params: _Scalars, out: np.ndarray | None = None
     ) -> np.ndarray:
-        result = out if out is not None and self.wide == self.dtype else np.empty(self.shape, self.wide)
+        result = out if out is not None and self.wide == self.dtype else empty(self.shape, self.wide)
         into = result.transpose(self.transposition)
         registers = [None if fill is None else fill(blocks, at, params) for fill in self.fills]
         for step in self.once:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from einsummable.graph import Gather
+from einsummable.kernels.warm import empty
 
 
 class Lookup:
@@ -78,7 +79,7 @@ class Lookup:
             found = np.transpose(np.take(table, local[0], axis=axis, mode="clip"), self.order)
             if out is None:
                 return np.asarray(found)
-        result = np.empty(self.shape, table.dtype) if out is None else out
+        result = empty(self.shape, table.dtype) if out is None else out
         result[...] = found
         return result
 

@@ -19,7 +19,8 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from einsummable.runtime.pool import Buffers, Pool, lend
+from einsummable.kernels.warm import Buffers, lend
+from einsummable.runtime.pool import Pool
 
 #: What can be sent.
 Payload: TypeAlias = "np.ndarray | np.generic | bytes | bytearray | memoryview"

@@ -2,8 +2,7 @@
 
 Contract: a `Pool` is memory that peers on this machine map, so that what is written to it is read in place.
 It has no name anywhere, only a descriptor that goes through an authenticated Unix socket (`swap`), so nothing
-can be left behind.  `Buffers` are warm arrays of this process for what comes from a socket.  Both lend
-arrays: the bytes are used again when the last array that looks at them is gone.
+can be left behind.  The bytes are used again when the last array of a peer that looks at them is gone.
 """
 
 from __future__ import annotations
@@ -13,9 +12,6 @@ import mmap
 import os
 import socket
 import threading
-import weakref
-from collections import defaultdict
-from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
 import numpy as np
@@ -25,8 +21,6 @@ from einsummable.taskgraph.memory import aligned
 from einsummable.taskgraph.space import Space
 
 _MOST = 1 << 30  # bytes of a pool; only what was used once takes memory
-_WARM = 1 << 28  # bytes of buffers that wait for the next block
-_SMALL = 1 << 16  # smaller arrays are quick to make
 
 
 class Pool:
@@ -114,50 +108,3 @@ def swap(sock: socket.socket, descriptor: int, timeout: float) -> np.ndarray | N
     finally:
         os.close(theirs[0])
     return np.frombuffer(memory, np.uint8)
-
-
-def lend(memory: np.ndarray, offset: int, nbytes: int, gone: Callable[[int], None]) -> np.ndarray:
-    """Return a part of `memory`; when the last array that looks at it is gone, ``gone(offset)`` is called."""
-    # A buffer of its own, because numpy lets a view of a view refer to the first array only.
-    view = np.frombuffer(memory.data, np.uint8, nbytes, offset)
-    weakref.finalize(view, gone, offset).atexit = False
-    return view
-
-
-class Buffers:
-    """Warm memory for what comes from sockets."""
-
-    def __init__(self) -> None:
-        self._free: dict[int, list[np.ndarray]] = defaultdict(list)
-        self._kept = 0
-        self._back: SimpleQueue[np.ndarray] = SimpleQueue()
-        self._lock = threading.Lock()
-
-    def take(self, nbytes: int) -> np.ndarray:
-        """Return a writable array of `nbytes` bytes, whatever they are."""
-        if nbytes < _SMALL:
-            return np.empty(nbytes, np.uint8)
-        size = _size_class(nbytes)
-        with self._lock:
-            self._take_back()
-            if self._free[size]:
-                whole = self._free[size].pop()
-                self._kept -= size
-            else:
-                whole = np.empty(size, np.uint8)
-        back = self._back
-        return lend(whole, 0, nbytes, lambda _: back.put(whole))
-
-    def _take_back(self) -> None:
-        with contextlib.suppress(Empty):
-            while True:
-                whole = self._back.get_nowait()
-                if self._kept + whole.nbytes <= _WARM:
-                    self._free[whole.nbytes].append(whole)
-                    self._kept += whole.nbytes
-
-
-def _size_class(nbytes: int) -> int:
-    """Return the size of the buffer for `nbytes`: an eighth more at most."""
-    step = 1 << max(nbytes.bit_length() - 4, 12)
-    return -(-nbytes // step) * step

@@ -23,10 +23,11 @@ from typing import TypeAlias
 import numpy as np
 
 from einsummable.errors import EngineError
+from einsummable.kernels.warm import Buffers
 from einsummable.runtime.address import Address, listen, route_text, routes
 from einsummable.runtime.handshake import HandshakeError, greet, introduce
 from einsummable.runtime.link import Frame, Link, Payload, shut
-from einsummable.runtime.pool import Buffers, Pool, swap
+from einsummable.runtime.pool import Pool, swap
 
 OnFrame: TypeAlias = Callable[[int, int, int, int, np.ndarray], None]
 OnLost: TypeAlias = Callable[[int, str], None]
@@ -36,6 +37,7 @@ Place: TypeAlias = Callable[[int, int, int, int, int], "np.ndarray | None"]
 _HANDSHAKE_SECONDS = 5.0
 _STRANGERS = 64  # connections in the handshake at a time; more are turned away
 _LINGER_SECONDS = 1.0
+_SMALL = 1 << 16  # smaller payloads get a fresh array
 
 
 class NotConnectedError(EngineError):
@@ -72,7 +74,7 @@ class Mesh:
         place: Place = lambda *_: None,
     ) -> None:
         self.site = site
-        self.pool, self.buffers, self.place = Pool(), Buffers(), place
+        self.pool, self.buffers, self.place = Pool(), Buffers(_SMALL), place
         self._key, self.on_frame, self._on_lost = key, on_frame, on_lost
         self._links: dict[int, Link] = {}
         self._changed = threading.Condition()
