@@ -132,7 +132,9 @@ function selectable(root, { signal, onSelect = () => {
       members[next].tabIndex = 0, members[next].focus(), event.preventDefault();
     }
   }
-  return listen("pointerover", (event) => hover(primary(found(event.target)))), listen("pointerleave", () => hover("")), listen("focusin", (event) => hover(primary(found(event.target)))), listen("focusout", () => hover("")), listen("click", (event) => {
+  return listen("pointerover", (event) => hover(primary(found(event.target)))), listen("pointerleave", () => hover("")), listen("focusin", (event) => {
+    event.target.dataset.lmSuppressShortcuts = "true", hover(primary(found(event.target)));
+  }), listen("focusout", () => hover("")), listen("click", (event) => {
     let element2 = found(event.target), control = event.target.closest?.("button, input, select, a, summary");
     element2 && (!control || control === element2) && choose(primary(element2) === sticky ? "" : primary(element2));
   }), listen("keydown", (event) => {
