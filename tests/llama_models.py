@@ -97,4 +97,28 @@ def forward(w, tokens, config=CONFIG, frequencies=None):
     return normed(x, w["model.norm.weight"], eps) @ head.T
 
 
+def as_llama2c(config, w):
+    """The same model as llama2.c writes it: neighbours are paired, and layers lie together."""
+    m, d = config["hidden_size"], config["hidden_size"] // config["num_attention_heads"]
+
+    def layers(name, interleaved=False):
+        for n in range(config["num_hidden_layers"]):
+            array = w[f"model.layers.{n}.{name}.weight"]
+            if interleaved:
+                array = array.reshape(-1, 2, d // 2, m).swapaxes(1, 2).reshape(-1, m)
+            yield array.tobytes()
+
+    seq = config["max_position_embeddings"]
+    header = [m, config["intermediate_size"], config["num_hidden_layers"], config["num_attention_heads"]]
+    header += [config["num_key_value_heads"], config["vocab_size"], seq]
+    parts = [np.array(header, "<i4").tobytes(), w["model.embed_tokens.weight"].tobytes()]
+    parts += layers("input_layernorm")
+    parts += layers("self_attn.q_proj", interleaved=True)
+    parts += layers("self_attn.k_proj", interleaved=True)
+    parts += [*layers("self_attn.v_proj"), *layers("self_attn.o_proj"), *layers("post_attention_layernorm")]
+    parts += [*layers("mlp.gate_proj"), *layers("mlp.down_proj"), *layers("mlp.up_proj")]
+    parts += [w["model.norm.weight"].tobytes(), bytes(4 * seq * d)]
+    return b"".join(parts)
+
+
 BF16 = ml_dtypes.bfloat16

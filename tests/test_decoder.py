@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from traffic import Traffic, addresses
 
-from einsummable.errors import EngineError, ShapeError
+from einsummable.errors import ShapeError
 from einsummable.models import decoding
 from einsummable.models.decoder import Decoder
 from einsummable.models.llama import Config
@@ -88,9 +89,16 @@ def test_texts_that_do_not_fit_are_refused(texts, message):
         Decoder(SMALL, weights(), sites=1).start(texts)
 
 
-def test_a_token_that_the_model_does_not_have_is_refused():
-    with pytest.raises(EngineError, match="the index 11 in tok is out of range"):
-        Decoder(SMALL, weights(), sites=1).start([[11]])
+def test_a_token_that_the_model_does_not_have_is_refused_and_nothing_is_lost():
+    decoder, other = (Decoder(SMALL, weights(), sites=2) for _ in range(2))
+    for text in ([11], [1, -1]):
+        with pytest.raises(ShapeError, match=rf"the token {text[-1]} is none: there are 0 to 10"):
+            decoder.start([text])
+    decoder.start([[1, 7]])
+    with pytest.raises(ShapeError, match="the token 11 is none"):
+        decoder.step([11])
+    other.start([[1, 7]])
+    np.testing.assert_array_equal(decoder.step([3]), other.step([3]))
 
 
 def test_a_step_beyond_the_last_position_is_refused():
@@ -101,12 +109,35 @@ def test_a_step_beyond_the_last_position_is_refused():
 
 
 @pytest.mark.cluster
-def test_on_a_cluster_weights_are_sent_once_and_keys_and_values_stay():
+@pytest.mark.parametrize("engines", [2, 3])
+def test_on_a_cluster_weights_are_sent_once_and_keys_and_values_stay(engines, monkeypatch):
     expected = token_by_token(Decoder(SMALL, weights(), sites=1), TEXT)
-    with Cluster(n=2, threads=1) as cluster:
+    with Cluster(n=engines, threads=1) as cluster:
         decoder = Decoder(SMALL, weights(), cluster=cluster)
         np.testing.assert_allclose(token_by_token(decoder, TEXT), expected, rtol=1e-4, atol=1e-4)
         assert decoder.net.last.taskgraph is decoder.net.tasks  # it was never planned again
+        traffic = Traffic(cluster, monkeypatch)
         np.testing.assert_allclose(decoder.start([TEXT[:4]])[0], expected[3], rtol=1e-4, atol=1e-4)
-        np.testing.assert_allclose(decoder.step(TEXT[4:5])[0], expected[4], rtol=1e-4, atol=1e-4)
+        # Tokens and positions go to the engines, maybe to each, and scores come back: no key and no value.
+        assert 0 < traffic.data <= engines * 2 * 4 * 4 + 4
+        assert traffic.results == 4 * SMALL.vocab
+        where = addresses(cluster)
+        for n in range(4, 8):
+            traffic.clear()
+            np.testing.assert_allclose(decoder.step(TEXT[n : n + 1])[0], expected[n], rtol=1e-4, atol=1e-4)
+            assert 0 < traffic.data <= engines * 8
+            assert traffic.results == 4 * SMALL.vocab
+        assert addresses(cluster) == where  # they grew in place
         assert decoder.net.last.taskgraph is decoder.net.tasks
+
+
+@pytest.mark.parametrize("sites", [1, 2, 3])
+def test_a_step_writes_into_the_memory_of_the_keys_and_values_before(sites):
+    decoder = Decoder(SMALL, weights(), sites=sites)
+    decoder.start([TEXT[:3]])
+    before = dict(decoder._past)
+    decoder.step([TEXT[3]])
+    assert all(np.shares_memory(decoder._past[name], array) for name, array in before.items())
+    for name, array in decoder._past.items():
+        assert not array[:, 4:].any(), f"{name} has something where no token was"
+        assert array[:, :4].any(axis=(0, 2, 3, 4)).all()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from traffic import Traffic
 
 import einsummable as ein
 from einsummable import tensorfile
@@ -127,32 +128,6 @@ def test_only_the_driver_may_name_a_file(path):
 # --------------------------------------------------------------------------------------- on engines
 
 
-class Traffic:
-    """What the driver of a cluster sends, by kind of frame, and the bytes that engines say they read."""
-
-    def __init__(self, cluster, monkeypatch):
-        self.sent, self.read = {}, {}
-        send, on_frame = cluster._engines.mesh.send, cluster._engines.mesh.on_frame
-
-        def sending(peer, kind, run=0, tag=0, payload=b"", **options):
-            size = payload.nbytes if hasattr(payload, "nbytes") else len(payload)
-            self.sent[peer, kind] = self.sent.get((peer, kind), 0) + size
-            send(peer, kind, run, tag, payload, **options)
-
-        def receiving(peer, kind, run, tag, payload):
-            if kind == wire.DONE and payload.nbytes == 8:
-                self.read[peer] = self.read.get(peer, 0) + int(payload.view(np.uint64)[0])
-            on_frame(peer, kind, run, tag, payload)
-
-        monkeypatch.setattr(cluster._engines.mesh, "send", sending)
-        monkeypatch.setattr(cluster._engines.mesh, "on_frame", receiving)
-
-    @property
-    def data(self):
-        """Bytes of arrays that the driver sent."""
-        return sum(n for (_, kind), n in self.sent.items() if kind in (wire.STORE, wire.INPUT))
-
-
 @pytest.fixture(scope="module")
 def cluster():
     """Two engines."""
@@ -163,13 +138,26 @@ def cluster():
 TOKENS = [3, 1, 4, 1, 5, 9, 2, 6]
 
 
+def checkpoint_of(kind, folder):
+    """Write a model as transformers or llama2.c do; return its weights and its path."""
+    if kind == "transformers":
+        return lm.write(folder, dtype=lm.BF16), folder
+    config = lm.CONFIG | {"tie_word_embeddings": True, "rms_norm_eps": 1e-5, "rope_theta": 10000.0}
+    written = lm.weights(config)
+    (folder / "model.bin").write_bytes(lm.as_llama2c(config, written))
+    return written, folder / "model.bin"
+
+
 @pytest.mark.cluster
-@pytest.mark.parametrize(("dtype", "tolerance"), [(None, 2e-2), ("f32", 1e-4)])
-def test_each_engine_reads_its_blocks_of_two_shards_and_no_more(
-    tmp_path, cluster, monkeypatch, dtype, tolerance
+@pytest.mark.parametrize(
+    ("kind", "dtype", "tolerance"),
+    [("transformers", None, 2e-2), ("transformers", "f32", 1e-4), ("llama2.c", None, 1e-4)],
+)
+def test_each_engine_reads_its_blocks_of_a_checkpoint_and_no_more(
+    tmp_path, cluster, monkeypatch, kind, dtype, tolerance
 ):
-    written = lm.write(tmp_path, dtype=lm.BF16)
-    model = checkpoint.load(tmp_path, dtype)
+    written, path = checkpoint_of(kind, tmp_path)
+    model = checkpoint.load(path, dtype)
     traffic = Traffic(cluster, monkeypatch)
     decoder = Decoder(model.config, model.weights, cluster=cluster)
     assert traffic.data == 0
@@ -180,9 +168,9 @@ def test_each_engine_reads_its_blocks_of_two_shards_and_no_more(
             each[site] += prod(box_shape(box)) * array.dtype.itemsize
     assert [traffic.read[0], traffic.read[1]] == each
     assert sum(each) == sum(array.nbytes for array in model.weights.values())
-    expected = lm.forward(written, TOKENS)
+    config = lm.CONFIG if kind == "transformers" else lm.CONFIG | {"rms_norm_eps": 1e-5, "rope_theta": 1e4}
     found = decoder.start([TOKENS], every=True)[0]
-    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(found, lm.forward(written, TOKENS, config), rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.cluster
@@ -194,7 +182,7 @@ def test_to_an_engine_that_does_not_see_the_file_the_driver_sends(path, monkeypa
         array = memmap(path, np.float32, (6, 10), 4)
         tensor = cluster.put(array, parts=(2, 1), sites=(0, 1), dtype=np.float64)
         assert traffic.read == {0: 120}
-        assert (traffic.sent.get((0, wire.STORE)), traffic.sent[1, wire.STORE]) == (None, 240)
+        assert (traffic.sent[0, wire.STORE], traffic.sent[1, wire.STORE]) == (0, 240)
         np.testing.assert_array_equal(tensor.fetch(), array)
 
 

@@ -91,36 +91,12 @@ def test_llama2c_and_transformers_differ_in_how_heads_are_paired(tmp_path):
     written = lm.write(tmp_path, config)
     expected = lm.forward(written, TOKENS, config)
     path = tmp_path / "model.bin"
-    path.write_bytes(as_llama2c(config, written))
+    path.write_bytes(lm.as_llama2c(config, written))
     model = checkpoint.load(path)
     assert model.config == Config(
         layers=3, dim=32, hidden=48, heads=4, kv_heads=2, vocab=29, seq=40, tied=True
     )
     np.testing.assert_allclose(scores(model), expected, rtol=1e-4, atol=1e-4)
-
-
-def as_llama2c(config, w):
-    """The same model as llama2.c writes it: neighbours are paired, and layers lie together."""
-    m, d = config["hidden_size"], config["hidden_size"] // config["num_attention_heads"]
-
-    def layers(name, interleaved=False):
-        for n in range(config["num_hidden_layers"]):
-            array = w[f"model.layers.{n}.{name}.weight"]
-            if interleaved:
-                array = array.reshape(-1, 2, d // 2, m).swapaxes(1, 2).reshape(-1, m)
-            yield array.tobytes()
-
-    seq = config["max_position_embeddings"]
-    header = [m, config["intermediate_size"], config["num_hidden_layers"], config["num_attention_heads"]]
-    header += [config["num_key_value_heads"], config["vocab_size"], seq]
-    parts = [np.array(header, "<i4").tobytes(), w["model.embed_tokens.weight"].tobytes()]
-    parts += layers("input_layernorm")
-    parts += layers("self_attn.q_proj", interleaved=True)
-    parts += layers("self_attn.k_proj", interleaved=True)
-    parts += [*layers("self_attn.v_proj"), *layers("self_attn.o_proj"), *layers("post_attention_layernorm")]
-    parts += [*layers("mlp.gate_proj"), *layers("mlp.down_proj"), *layers("mlp.up_proj")]
-    parts += [w["model.norm.weight"].tobytes(), bytes(4 * seq * d)]
-    return b"".join(parts)
 
 
 # ----------------------------------------------------------------------------- what is refused

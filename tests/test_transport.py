@@ -160,6 +160,35 @@ def test_frames_of_one_peer_keep_their_order(sites):
         assert all((f[4] == f[3] % 251).all() for f in mine)
 
 
+def test_what_a_full_socket_does_not_take_arrives_in_order_nevertheless(sites):
+    a, b = sites(0), sites(1)
+    a.mesh.dial(1, b.mesh.address)
+    size, each, gone = 9_000, 150, []
+    payloads = np.random.default_rng(0).integers(0, 256, (3 * each, size), np.uint8)
+    read_on = threading.Event()
+    b.mesh.on_frame = lambda *frame: (read_on.wait(20), b.on_frame(*frame))
+
+    def send(thread):
+        for n in range(thread * each, (thread + 1) * each):
+            a.mesh.send(1, thread, 0, n, payloads[n], gone=lambda n=n: gone.append(n))
+
+    threads = [threading.Thread(target=send, args=(thread,)) for thread in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()  # though the other end reads nothing
+    assert len(gone) < len(payloads)
+    read_on.set()
+    b.wait(lambda site: len(site.frames) == len(payloads))
+    for thread in range(3):
+        mine = [(tag, payload) for _, kind, _, tag, payload in b.frames if kind == thread]
+        assert [tag for tag, _ in mine] == list(range(thread * each, (thread + 1) * each))
+        assert all((payload == payloads[tag]).all() for tag, payload in mine)
+    a.mesh.close()  # after which all has been told
+    assert sorted(gone) == list(range(len(payloads)))
+
+
 def test_three_sites_meet_whoever_dials(sites):
     all_three = [sites(i) for i in range(3)]
     for i, site in enumerate(all_three):

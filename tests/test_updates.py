@@ -4,13 +4,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from traffic import addresses
 
 import einsummable as ein
+from einsummable.codec import from_json, to_json
 from einsummable.errors import EngineError, PlanError, UnknownNameError
 from einsummable.evaluate import evaluate
 from einsummable.kernels.blocks import Call, prepare
 from einsummable.kernels.update import Updating
 from einsummable.runtime.cluster import Cluster
+from einsummable.taskgraph import replay
+from einsummable.taskgraph.allocate import allocate
+from einsummable.taskgraph.memory import MemoryPlan, check
 from einsummable.taskgraph.updates import replaced, successors
 
 APPEND = """
@@ -160,26 +165,40 @@ def test_a_name_that_is_no_input_is_refused():
         net.run(data, donate="old")
 
 
+def test_within_a_budget_what_is_given_up_takes_no_space():
+    text, data, expected = append(b=2, s=64, d=8, at=(5, 63))
+    net = ein.compile(text, sites=1)
+    views = tuple(net.graph.inputs)
+    plan, free = (allocate(net.tasks, views=views, given=given) for given in (["old"], []))
+    check(plan)
+    assert free.peaks[0] - plan.peaks[0] == expected.nbytes
+    assert from_json(MemoryPlan, to_json(plan)) == plan
+    results = replay.evaluate(plan, data | {"old": data["old"].copy()})
+    np.testing.assert_array_equal(results["K"], expected)
+    np.testing.assert_allclose(results["y"], (expected**2).sum(-1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("sites", [1, 2, 3])
+def test_threads_within_a_budget_write_in_place(sites):
+    text, data, expected = append(b=2, s=64, d=8, at=(5, 63))
+    net = ein.compile(text, sites=sites, memory=3000)
+    before = data["old"].copy()
+    np.testing.assert_array_equal(net.run(data)["K"], expected)
+    np.testing.assert_array_equal(data["old"], before)
+    results = net.run(data | {"old": before}, donate=["old"])
+    assert np.shares_memory(results["K"], before)
+    np.testing.assert_array_equal(results["K"], expected)
+    np.testing.assert_allclose(results["y"], (expected**2).sum(-1), rtol=1e-5)
+
+
 # --------------------------------------------------------------------------------------- on engines
 
 
-def addresses(cluster):
-    """Where in the memory of each engine the blocks are that it keeps."""
-
-    look = """
-from einsummable.runtime import service
-blocks = next(iter(service._services.values())).blocks
-found = sorted(block.__array_interface__["data"][0] for block in blocks.values())
-"""
-    engines = cluster.client[:]
-    engines.execute(look, block=True)
-    return engines.pull("found", block=True)
-
-
 @pytest.mark.cluster
-def test_engines_write_into_the_memory_of_what_is_given_up():
+@pytest.mark.parametrize("memory", [None, "1MB"])
+def test_engines_write_into_the_memory_of_what_is_given_up(memory):
     text, data, expected = append()
-    with Cluster(n=2, threads=1) as cluster:
+    with Cluster(n=2, threads=1, memory=memory) as cluster:
         net = ein.compile(text, cluster=cluster)
         net.put(**data)
         first = net.run(keep=["K"], donate=["old"])["K"]

@@ -92,13 +92,15 @@ class Decoder:
         Raises
         ------
         ShapeError
-            There are too few or too many texts, or one has no token or more than the model has positions.
+            There are too few or too many texts, one has no token or more than the model has positions, or a
+            token is none of the model's.
         """
         self._check(texts)
         longest = max(map(len, texts))
         tok = np.zeros((len(texts), longest), np.int32)
         for row, text in zip(tok, texts, strict=True):
             row[: len(text)] = text
+        self._check_tokens(tok)
         self._at = np.zeros(len(texts), np.int32)
         if longest == 1:
             self._past = {f"past{name}": self._empty(name) for name in decoding.caches(self.config)}
@@ -118,11 +120,12 @@ class Decoder:
         Raises
         ------
         ShapeError
-            A text is as long as the model has positions.
+            A text is as long as the model has positions, or a token is none of the model's.
         """
         if self._at.max() >= self.config.seq:
             raise ShapeError(f"a text has {self.config.seq} tokens: the model has no more positions")
         tok = np.asarray(tokens, np.int32)
+        self._check_tokens(tok)
         scores = self._run(self.net, {"tok": tok, "at": self._at} | self._past, donate=tuple(self._past))
         self._at = self._at + 1
         return scores
@@ -158,6 +161,11 @@ class Decoder:
                 raise ShapeError(
                     f"a text of {len(text)} tokens does not fit: there are from 1 to {self.config.seq}"
                 )
+
+    def _check_tokens(self, tokens: np.ndarray) -> None:
+        wrong = tokens[(tokens < 0) | (tokens >= self.config.vocab)]
+        if wrong.size:
+            raise ShapeError(f"the token {wrong.flat[0]} is none: there are 0 to {self.config.vocab - 1}")
 
     def generate(
         self,

@@ -44,12 +44,16 @@ from einsummable.taskgraph.tasks import Aggregate, Assemble, Move, Read, Slice, 
 
 @dataclass(frozen=True, slots=True)
 class BoundedPart:
-    """What one site needs of a MemoryPlan: `sources` has the site that each Move comes from."""
+    """What one site needs of a MemoryPlan: `sources` has the site that each Move comes from.
+
+    `in_place` has, for all sites, the tasks that replace an input's block, and the Read of each.
+    """
 
     part: SitePart
     memory: SiteMemory
     views: tuple[str, ...]
     sources: tuple[tuple[int, int], ...]
+    in_place: tuple[tuple[int, int], ...] = ()
 
     @property
     def site(self) -> int:
@@ -70,7 +74,8 @@ def bounded(plan: MemoryPlan) -> tuple[BoundedPart, ...]:
         return tuple((tag, tasks[tasks[tag].inputs[0]].site) for tag, *_ in part.arrivals)
 
     parts = zip(split(plan.taskgraph), plan.sites, strict=True)
-    return tuple(BoundedPart(part, memory, plan.views, sources(part)) for part, memory in parts)
+    replaced = tuple(plan.in_place.items())
+    return tuple(BoundedPart(part, memory, plan.views, sources(part), replaced) for part, memory in parts)
 
 
 class BoundedProgram:
@@ -79,6 +84,7 @@ class BoundedProgram:
     def __init__(self, bounded_part: BoundedPart) -> None:
         self.part, self.memory = bounded_part.part, bounded_part.memory
         self.views, self.sources = frozenset(bounded_part.views), dict(bounded_part.sources)
+        self.in_place = dict(bounded_part.in_place)
         self.program: SiteProgram = load(self.part)
         self.slots = {task: slot for slot, task in enumerate(self.part.ids)}
         self.tasks: dict[int, Task] = dict(zip(self.part.ids, self.part.tasks, strict=True))
@@ -218,7 +224,7 @@ class _Run:
 
     def work(self, task: int, offset: int, reuses: int) -> None:
         """Do one task."""
-        if offset < 0:  # a view: there is nothing to do
+        if offset < 0 and task not in self.program.in_place:  # a view: there is nothing to do
             self.log.ran.append((task, clock(), clock()))
             return
         args = [self.block(j) for j in self.program.inputs[task]]
@@ -227,6 +233,8 @@ class _Run:
             self.where[task] = self.where.pop(reuses)
             self.clear(*self.range_of(task))
             out = self.view(task)
+        elif offset < 0:
+            reused, out = -1, self.view(task)
         else:
             reused, out = -1, self.place(task, offset)
         self.log.running = task
@@ -304,8 +312,8 @@ class _Run:
 
     def is_view(self, task: int) -> bool:
         """Return whether a base is outside the arena."""
-        kind = self.program.tasks[task]
-        return isinstance(kind, Read) and kind.name in self.program.views
+        kind, program = self.program.tasks[task], self.program
+        return task in program.in_place or (isinstance(kind, Read) and kind.name in program.views)
 
     def is_here(self, task: int) -> bool:
         """Return whether the block of `task` is in memory."""
@@ -330,6 +338,9 @@ class _Run:
         if isinstance(kind, Slice):
             source = self.view(self.program.inputs[task][0])
             return source[(*(slice(*r) for r in kind.box), ...)]
+        if task in self.program.in_place:
+            kind = self.program.tasks[self.program.in_place[task]]
+            return self.inputs[kind.name, kind.box]
         if self.is_view(task):
             outside = self.inputs[kind.name, kind.box].view()
             outside.flags.writeable = False  # whatever goes wrong, the caller's array stays as it is

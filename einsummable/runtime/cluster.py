@@ -156,15 +156,14 @@ class Cluster:
         Parameters
         ----------
         array
-            Anything that numpy makes an array of, and is sent.  What `memmap` maps from a file is read by the
-            engines that see the file, each its blocks.  A tensor of this cluster is laid out anew: what has
-            to move goes from engine to engine.
+            What numpy makes an array of.  Of what `memmap` maps, engines that see the file read their blocks;
+            what has to move of a tensor of this cluster goes from engine to engine; all else is sent.
         parts
             How many parts each dimension is cut into; by default the longest, into one for each engine.
         sites
             The site of each block, the last dimension fastest; by default in turn.
         dtype
-            Of the tensor, if it is to be another than that of the array.
+            Of the tensor, if not that of the array.
 
         Raises
         ------
@@ -179,13 +178,7 @@ class Cluster:
             return {name: self._put(value, parts, sites, dtype) for name, value in arrays.items()}
         return self._put(array, parts, sites, dtype)
 
-    def _put(
-        self,
-        array: Any,
-        parts: Sequence[int] | None = None,
-        sites: Sequence[int] | None = None,
-        dtype: Any = None,
-    ) -> DistributedTensor:
+    def _put(self, array: Any, parts: Any = None, sites: Any = None, dtype: Any = None) -> DistributedTensor:
         there = isinstance(array, DistributedTensor) and array.is_on(self._engines)
         if not there or np.dtype(dtype or array.dtype) != array.dtype:
             array = np.asarray(array)
@@ -256,11 +249,11 @@ class Cluster:
             )
         with self._lock:
             self._make_ready()
-            names = {out.name for out in taskgraph.outputs if keep is True or (keep and out.name in keep)}
+            names = {out.name for out in taskgraph.outputs if keep is True or out.name in (keep or ())}
             kept = tensors_for(self._engines, taskgraph, names)
             there = [name for name, a in arrays.items() if isinstance(a, DistributedTensor)]
             left = self._left(memory)
-            program = self._programs.load(taskgraph, left and left[: taskgraph.sites], there)
+            program = self._programs.load(taskgraph, left and left[: taskgraph.sites], there, donate)
             inputs, stored, files = sort_inputs(self._engines, program, arrays)
             given_up, ended = donations(program, arrays, donate)
             numbers = numbers_of(taskgraph, kept)

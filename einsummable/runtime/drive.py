@@ -126,8 +126,9 @@ class Drive:
             case Answer(site, wire.RESULT, task, payload):
                 made = self._taskgraph.tasks[task]
                 self._blocks[site][task] = payload.view(made.dtype).reshape(made.shape)
-            case Answer(site, wire.LOG, tag, payload):
-                getattr(self.logs[site], wire.LISTS[tag]).extend(wire.unpack_rows(payload, tag))
+            case Answer(site, wire.LOG, _, payload):
+                for name, rows in zip(wire.LISTS, wire.unpack_rows(payload), strict=True):
+                    getattr(self.logs[site], name).extend(rows)
             case Answer(site, wire.BUSY, tag):
                 self._running[site] = tag - 1
             case Answer(site, wire.DONE):

@@ -280,6 +280,9 @@ class Engines:
         """Call a function of `service` on each site, ``(name, *args)``, and return the results."""
         import ipyparallel.error
 
+        for site in calls:
+            if site in self.lost:
+                self.require(site)
         deadline = time.monotonic() + timeout
         views = {site: self.client[self._ids[site]] for site in calls}
         pending = {

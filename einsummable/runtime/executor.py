@@ -88,7 +88,7 @@ def gather(
             array = whole[out.name] = into[out.name]
             for task, box in out.blocks:
                 place = array[tuple(slice(start, stop) for start, stop in box)]
-                if not _is_there(made[task], place):
+                if not is_there(made[task], place):
                     place[...] = made[task]
             continue
         if len(out.blocks) == 1:
@@ -104,7 +104,7 @@ def gather(
     return whole
 
 
-def _is_there(block: np.ndarray, place: np.ndarray) -> bool:
+def is_there(block: np.ndarray, place: np.ndarray) -> bool:
     """Return whether `block` is what stands in `place`, by its memory."""
     mine, other = block.__array_interface__, place.__array_interface__
     return mine["data"][0] == other["data"][0] and block.strides == place.strides

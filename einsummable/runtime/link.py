@@ -1,17 +1,20 @@
 """One authenticated connection between two sites: frames, and a thread for each direction.
 
-Contract: what is put into `queue` goes out in order, and every frame that comes in is given to the owner's
-``on_frame``; when the connection ends, its ``forget`` is called once.  A frame is a header and the bytes of
-its payload, or the place in the sender's pool where they are.
+Contract: what is `put` goes out in order, and every frame that comes in is given to the owner's ``on_frame``;
+when the connection ends, its ``forget`` is called once.  A frame is a header and the bytes of its payload, or
+the place in the sender's pool where they are.  ``put`` never waits: a small frame is written at once if
+nothing else is on its way and the socket takes it, for to wake a thread costs more; all else a thread writes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import struct
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from queue import SimpleQueue
@@ -20,6 +23,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from einsummable.kernels.warm import Buffers, lend
+from einsummable.runtime.lane import Lane
 from einsummable.runtime.pool import Pool
 
 #: What can be sent.
@@ -27,11 +31,13 @@ Payload: TypeAlias = "np.ndarray | np.generic | bytes | bytearray | memoryview"
 
 _HEADER = struct.Struct("<IQQQ")  # kind, run, tag, bytes of payload
 _POOLED = 1 << 31  # added to the kind: the payload is in the sender's pool, what follows is where
+_BY_MPI = 1 << 29  # added to the kind: the payload comes by MPI, what follows is its tag
 _BACK = 1 << 30  # the kind of a frame between meshes: the receiver is done with what is at `tag`
 _OFFSET = struct.Struct("<Q")
 _SMALL = 1 << 15  # payloads up to this are copied into one write with their neighbours
 _LARGE = 1 << 17  # payloads from this on go through a pool
 _BATCH = 1 << 17  # bytes that are written, or read, at a time when frames are small
+_AT_ONCE = getattr(socket, "MSG_DONTWAIT", 0)  # where there is no such flag, small frames may wait a little
 
 
 class Owner(Protocol):
@@ -40,6 +46,7 @@ class Owner(Protocol):
     site: int
     pool: Pool
     buffers: Buffers
+    lane: Lane | None
 
     def on_frame(self, peer: int, kind: int, run: int, tag: int, payload: np.ndarray) -> None:
         """Take a frame."""
@@ -62,6 +69,7 @@ class Frame:
     payload: Payload
     pooled: bool = False
     gone: Callable[[], None] | None = None
+    follows: bool = False  # not a frame, but the rest of one
 
     def head(self, flag: int = 0) -> bytes:
         """Return the bytes that go before the payload."""
@@ -69,11 +77,29 @@ class Frame:
 
 
 class Link:
-    """One authenticated connection of `mesh`; `memory` is the pool of the peer, if that is near."""
+    """One authenticated connection of `mesh`.
 
-    def __init__(self, mesh: Owner, peer: int, sock: socket.socket, memory: np.ndarray | None) -> None:
-        self.peer, self.memory = peer, memory
-        self.queue: SimpleQueue[Frame | None] = SimpleQueue()
+    Parameters
+    ----------
+    memory
+        The pool of the peer, if that is near.
+    rank
+        Its rank in MPI's world, if MPI leads there.
+    """
+
+    def __init__(
+        self,
+        mesh: Owner,
+        peer: int,
+        sock: socket.socket,
+        memory: np.ndarray | None = None,
+        rank: int | None = None,
+    ) -> None:
+        self.peer, self.memory, self.rank = peer, memory, rank
+        self._queue: SimpleQueue[Frame | None] = SimpleQueue()
+        self._unwritten: deque[None] = deque()  # as long as what is queued and not written
+        self._writing = threading.Lock()
+        self._rest = b""  # what the socket did not take of a frame that was written at once
         self.ended = threading.Event()
         self._mesh, self._sock = mesh, sock
         self._reason = ""
@@ -85,6 +111,40 @@ class Link:
         """Begin to write and to read."""
         self._writer.start()
         self._reader.start()
+
+    def put(self, frame: Frame) -> None:
+        """Send a frame; return at once."""
+        # Without waiting, so that a finalizer may send in the middle of this.
+        if frame.nbytes <= _SMALL and self._writing.acquire(blocking=False):
+            try:
+                if not self._unwritten:
+                    self._write_now(frame)
+                    return
+            finally:
+                self._writing.release()
+        self._unwritten.append(None)
+        self._queue.put(frame)
+
+    def _write_now(self, frame: Frame) -> None:
+        data = frame.head() + _bytes_of(frame.payload)
+        try:
+            sent = self._sock.send(data, _AT_ONCE)
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            self.end(f"cannot send: {error}")
+            return
+        if sent == len(data):
+            if frame.gone is not None:
+                frame.gone()
+            return
+        self._rest = data[sent:]
+        self._unwritten.append(None)
+        self._queue.put(Frame(_BACK, 0, 0, 0, b"", gone=frame.gone, follows=True))
+
+    def close_soon(self) -> None:
+        """Let the writer end when all that was put is written."""
+        self._queue.put(None)
 
     def end(self, reason: str) -> None:
         """Cut the connection; the reader notices and cleans up."""
@@ -100,24 +160,38 @@ class Link:
                 thread.join()
 
     def _write(self) -> None:
-        sock, queue = self._sock, self.queue
+        queue = self._queue
         try:
             while (frame := queue.get()) is not None:
-                batch, left = bytearray(), []
-                while frame is not None:
-                    self._pack(frame, batch)
-                    left += [frame.gone] if frame.gone else []
-                    frame = None  # an idle writer must not keep the last block alive
-                    if len(batch) >= _BATCH or queue.empty():
-                        break
-                    frame = queue.get()
-                else:
-                    queue.put(None)  # the end was among the batch: say it again to the outer loop
-                sock.sendall(batch)
-                for gone in left:
-                    gone()
+                with self._writing:
+                    self._write_batch(frame)
+                frame = None  # an idle writer must not keep the last block alive
         except OSError as error:
             self.end(f"cannot send: {error}")
+
+    def _write_batch(self, frame: Frame | None) -> None:
+        """Write a frame and what else is queued."""
+        sock, queue = self._sock, self._queue
+        batch, left, packed = bytearray(), [], 0
+        if self._rest:
+            rest, self._rest = self._rest, b""
+            sock.sendall(rest)
+        while frame is not None:
+            if not frame.follows:
+                self._pack(frame, batch)
+            left += [frame.gone] if frame.gone else []
+            packed += 1
+            frame = None
+            if len(batch) >= _BATCH or queue.empty():
+                break
+            frame = queue.get()
+        else:
+            queue.put(None)  # the end was among the batch: say it again to the loop
+        sock.sendall(batch)
+        for _ in range(packed):
+            self._unwritten.popleft()
+        for gone in left:
+            gone()
 
     def _pack(self, frame: Frame, batch: bytearray) -> None:
         """Add a frame to what is written next; a large one is written now, or put into the pool."""
@@ -131,6 +205,9 @@ class Link:
                 batch.clear()
                 return
         data = _bytes_of(payload)
+        if self.rank is not None and frame.nbytes >= _LARGE:
+            self._send_by_mpi(frame, data, batch)
+            return
         batch += frame.head()
         if len(data) <= _SMALL:
             batch += data
@@ -138,6 +215,29 @@ class Link:
             sock.sendall(batch)
             sock.sendall(data)
             batch.clear()
+
+    def _send_by_mpi(self, frame: Frame, data: memoryview, batch: bytearray) -> None:
+        lane = self._mesh.lane
+        tag = lane.tag()
+        batch += frame.head(_BY_MPI) + _OFFSET.pack(tag)
+        self._sock.sendall(batch)
+        batch.clear()
+        sent = lane.send(self.rank, tag, np.frombuffer(data, np.uint8))
+        if not sent.wait(self._is_open):
+            raise OSError("the other end is gone")
+
+    def _received_by_mpi(self, tag: bytes, place: np.ndarray) -> np.ndarray:
+        """Return `place` filled with what the peer sends under `tag`."""
+        received = self._mesh.lane.receive(self.rank, *_OFFSET.unpack(tag), place)
+        if not received.wait(self._is_open):
+            raise OSError("the other end is gone")
+        return place
+
+    def _is_open(self) -> bool:
+        """Return whether neither end has closed the connection; there may be something to read."""
+        poll = select.poll()
+        poll.register(self._sock, getattr(select, "POLLRDHUP", 0))
+        return not self._reason and not poll.poll(0)
 
     def _read(self) -> None:
         reason = "stopped reading"
@@ -174,7 +274,10 @@ class Link:
                     continue
                 if kind & _POOLED:
                     payload = self._lent(payload, nbytes)
-                self._mesh.on_frame(self.peer, kind & ~_POOLED, run, tag, payload)
+                elif kind & _BY_MPI:
+                    place = self._place(kind & ~_BY_MPI, run, tag, nbytes)
+                    payload = self._received_by_mpi(payload.tobytes(), place)
+                self._mesh.on_frame(self.peer, kind & ~(_POOLED | _BY_MPI), run, tag, payload)
                 del payload
             view[: end - start] = view[start:end]
             start, end = 0, end - start
@@ -185,7 +288,7 @@ class Link:
 
     def _place(self, kind: int, run: int, tag: int, nbytes: int) -> np.ndarray:
         """Return an array for what follows a header."""
-        if kind & _POOLED:
+        if kind & (_POOLED | _BY_MPI):
             return np.empty(_OFFSET.size, np.uint8)
         wanted = self._mesh.place(self.peer, kind, run, tag, nbytes) if nbytes > _SMALL else None
         return self._mesh.buffers.take(nbytes) if wanted is None else wanted
@@ -195,12 +298,12 @@ class Link:
         (offset,) = _OFFSET.unpack(payload)
         if self.memory is None or offset + nbytes > self.memory.nbytes:
             raise OSError("the other end speaks of memory that is not there")
-        put = self.queue.put
+        put = self.put
         return lend(self.memory, offset, nbytes, lambda at: put(Frame(_BACK, 0, at, 0, b"")))
 
     def _clean_up(self, reason: str) -> None:
         shut(self._sock)
-        self.queue.put(None)
+        self.close_soon()
         self._writer.join()
         self._sock.close()
         try:

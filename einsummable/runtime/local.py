@@ -26,6 +26,7 @@ from einsummable.runtime.bounded import Arena, BoundedProgram, bounded
 from einsummable.runtime.engine import SiteProgram, TaskFailedError, load
 from einsummable.runtime.events import (
     REPORT_SECONDS,
+    RUNNING,
     Audience,
     EventReader,
     Observer,
@@ -106,7 +107,7 @@ class LocalExecutor:
 
     def _sites(self, taskgraph: TaskGraph, memory: int | None, given: Mapping[str, np.ndarray]) -> Sites:
         """Return the sites of a run, their kernels chosen the first time; `given` may be written over."""
-        key = id(taskgraph), memory
+        key = id(taskgraph), memory, frozenset(given) if memory is not None else None
         with self._lock:
             known = self._programs.get(key)
         if known is not None:
@@ -114,7 +115,7 @@ class LocalExecutor:
         elif memory is None:
             programs = tuple(map(load, split(taskgraph)))
         else:
-            plan = allocate(taskgraph, memory, views=tuple(taskgraph.graph.inputs))
+            plan = allocate(taskgraph, memory, views=tuple(taskgraph.graph.inputs), given=given)
             programs = tuple(map(BoundedProgram, bounded(plan)))
         with self._lock:
             # The task graph is kept with its programs, so that its id is not given to another one.
@@ -124,7 +125,7 @@ class LocalExecutor:
                 self._programs.popitem(last=False)
         if memory is None:
             return FreeSites(taskgraph, programs, given)
-        return BoundedSites(taskgraph, programs, self._arenas)
+        return BoundedSites(taskgraph, programs, self._arenas, given)
 
 
 class _Run:
@@ -137,7 +138,7 @@ class _Run:
         self._logs = tuple(map(SiteLog, range(taskgraph.sites)))
         self._reader = EventReader(taskgraph, self._logs, self._began)
         self._next_report = self._clock + REPORT_SECONDS
-        self.record = RunRecord(taskgraph, self._logs, self._began, 0.0, "it is still running")
+        self.record = RunRecord(taskgraph, self._logs, self._began, 0.0, RUNNING)
 
     def results(
         self, arrays: Mapping[str, np.ndarray], params: Mapping[str, np.generic], timeout: float | None

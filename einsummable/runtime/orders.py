@@ -5,7 +5,9 @@ Contract: everything here is by site, in order, and touches no engine.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 
 import numpy as np
 
@@ -13,10 +15,11 @@ from einsummable import mapped
 from einsummable.errors import EngineError, PlanError
 from einsummable.graph import Box
 from einsummable.mapped import Region
+from einsummable.planner.plan import Layout
 from einsummable.runtime.engines import Engines
 from einsummable.runtime.programs import Program
 from einsummable.runtime.session import DistributedTensor, layout_of
-from einsummable.taskgraph.tasks import TaskGraph
+from einsummable.taskgraph.tasks import Output, TaskGraph
 
 
 def sort_inputs(
@@ -50,7 +53,7 @@ def sort_inputs(
 def _blocks(engines: Engines, name: str, tensor: DistributedTensor) -> dict[tuple[int, Box], int]:
     if not tensor.is_on(engines):
         raise EngineError(f"{name} is {tensor!r} of another cluster")
-    return {(site, box): number for site, box, number in tensor.blocks}
+    return tensor.there
 
 
 def donations(
@@ -64,10 +67,13 @@ def donations(
         One of them is another input as well.
     """
     tensors = {name: arrays[name] for name in names if isinstance(arrays[name], DistributedTensor)}
+    given = Counter(map(id, arrays.values()))
     for name, tensor in tensors.items():
-        twice = [other for other, a in arrays.items() if a is tensor and other != name]
-        if twice:
-            raise PlanError(f"the tensor {name} cannot be given up: it is {twice[0]} too")
+        if given[id(tensor)] > 1:
+            other = next(o for o, a in arrays.items() if a is tensor and o != name)
+            raise PlanError(f"the tensor {name} cannot be given up: it is {other} too")
+    if not names:
+        return [()] * len(program.reads), []
     reads = [tuple(i for i, (name, _) in enumerate(of_site) if name in names) for of_site in program.reads]
     return reads, list(tensors.values())
 
@@ -76,19 +82,24 @@ def tensors_for(
     engines: Engines, taskgraph: TaskGraph, names: Collection[str]
 ) -> dict[str, DistributedTensor]:
     """Return tensors for those outputs to be kept in that a layout describes and that go nowhere else."""
-    layouts = {
-        out.name: layout_of(
-            out.shape, [box for _, box in out.blocks], [taskgraph.tasks[t].site for t, _ in out.blocks]
-        )
-        for out in taskgraph.outputs
-        if out.name in names
-    }
+    layouts = {out.name: _layout(taskgraph, out) for out in taskgraph.outputs if out.name in names}
     returned = {t for out in taskgraph.outputs if layouts.get(out.name) is None for t, _ in out.blocks}
     return {
         out.name: DistributedTensor(engines, out.shape, out.dtype, layout)
         for out in taskgraph.outputs
         if (layout := layouts.get(out.name)) is not None and not returned & {t for t, _ in out.blocks}
     }
+
+
+def _layout(taskgraph: TaskGraph, out: Output) -> Layout | None:
+    """Return how an output lies; None where no layout says that."""
+    sites = tuple(taskgraph.tasks[t].site for t, _ in out.blocks)
+    return _layout_of(out.shape, tuple(box for _, box in out.blocks), sites)
+
+
+@lru_cache(maxsize=1024)  # a loop of small programs asks again and again
+def _layout_of(shape: tuple[int, ...], boxes: tuple[Box, ...], sites: tuple[int, ...]) -> Layout | None:
+    return layout_of(shape, list(boxes), list(sites))
 
 
 def numbers_of(

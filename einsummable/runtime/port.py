@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from queue import SimpleQueue
 
@@ -42,6 +42,8 @@ class EnginePort:
         What is read from files instead.
     keep, blocks
         Under which numbers blocks of results stay here, and where they are put then.
+    in_place
+        The tasks whose blocks are where they may stay.
     """
 
     def __init__(self, mesh: Mesh, run: int, inbox: SimpleQueue) -> None:
@@ -53,6 +55,7 @@ class EnginePort:
         self.reads: Mapping[Source, int] = {}
         self.files: Mapping[Source, Region] = {}
         self.keep: Mapping[int, tuple[int, ...]] = {}
+        self.in_place: Collection[int] = ()
         self.blocks: dict[int, np.ndarray] = {}
 
     # ------------------------------------------------------------- on the threads that read the mesh
@@ -108,8 +111,8 @@ class EnginePort:
 
     def deliver(self, task: int, block: np.ndarray) -> None:
         """Send a block of results to the driver, or keep it (see `handover.Port`)."""
-        for number in self.keep.get(task, ()):
-            self.blocks[number] = block.copy()
+        for n, number in enumerate(self.keep.get(task, ())):
+            self.blocks[number] = block.copy() if n or task not in self.in_place else block
         if task in self.keep:
             self._done(("result", task))
             return

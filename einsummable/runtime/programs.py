@@ -41,7 +41,11 @@ class Programs:
         self._known: dict[tuple, Program] = {}
 
     def load(
-        self, taskgraph: TaskGraph, budgets: Sequence[int] | None = None, views: Collection[str] = ()
+        self,
+        taskgraph: TaskGraph,
+        budgets: Sequence[int] | None = None,
+        views: Collection[str] = (),
+        given: Collection[str] = (),
     ) -> Program:
         """Ship each engine its part of `taskgraph`, unless it has it already.
 
@@ -51,19 +55,22 @@ class Programs:
             The bytes that the blocks of each site may take, if that matters.
         views
             The inputs that are on the engines anyway; this matters only within a budget.
+        given
+            Those of them that may be written over.
 
         Raises
         ------
         CapacityError
             A task does not fit.
         """
-        key = (id(taskgraph), None if budgets is None else (tuple(budgets), frozenset(views)))
+        within = None if budgets is None else (tuple(budgets), frozenset(views), frozenset(given))
+        key = id(taskgraph), within
         known = self._known.get(key)
         if known is not None and known.taskgraph() is taskgraph:
             return known
         shipped: Sequence[SitePart | BoundedPart] = split(taskgraph)
         if budgets is not None:
-            shipped = bounded(allocate(taskgraph, budgets, views=views))
+            shipped = bounded(allocate(taskgraph, budgets, views=views, given=given))
         number = self._engines.number()
         forget = weakref.finalize(taskgraph, self._forget, key, number)
         forget.atexit = False

@@ -279,6 +279,7 @@ class Service:
         state.port.files = {reads[i][0]: region for i, region in order.files.items()}
         state.port.reads = {source: i for i, (source, *_) in enumerate(reads)}
         state.port.keep, state.port.blocks = order.keep, self.blocks
+        state.port.in_place = loaded.in_place
         run_bounded(
             loaded,
             self._arena,
@@ -302,12 +303,13 @@ class Service:
 
     def _tell(self, run: int, state: _Run) -> None:
         with state.telling:
-            for tag, name in enumerate(wire.LISTS):
+            new = []
+            for name in wire.LISTS:
                 entries = getattr(state.log, name)
-                new = entries[state.told[name] : len(entries)]
-                if new:
-                    state.told[name] += len(new)
-                    self._answer(wire.LOG, run, tag, wire.pack_rows(new))
+                new.append(entries[state.told[name] : len(entries)])
+                state.told[name] += len(new[-1])
+            if any(new):
+                self._answer(wire.LOG, run, 0, wire.pack_rows(new))
 
     def _answer(self, kind: int, run: int, tag: int = 0, payload: np.ndarray | bytes = b"") -> None:
         with contextlib.suppress(EngineError):  # the driver is gone; `_on_lost` sees to it

@@ -44,6 +44,7 @@ class DistributedTensor:
     def __init__(self, engines: Engines, shape: tuple[int, ...], dtype: np.dtype, layout: Layout) -> None:
         self.shape, self.dtype, self.layout = tuple(shape), np.dtype(dtype), layout
         self._engines = engines
+        self._there: dict[tuple[int, Box], int] | None = None
         self._numbers = tuple(engines.number() for _ in layout.sites)
         for number, site, box in zip(self._numbers, layout.sites, self._boxes(), strict=True):
             engines.kept[number] = site, prod(box_shape(box)) * self.dtype.itemsize
@@ -59,6 +60,15 @@ class DistributedTensor:
     def nbytes(self) -> int:
         """The bytes of all blocks together."""
         return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+
+    @property
+    def there(self) -> dict[tuple[int, Box], int]:
+        """The number of each block by its site and box; `EngineError` if the tensor was freed."""
+        if self._there is None:
+            self._there = {(site, box): number for site, box, number in self.blocks}
+        elif not self._drop.alive:
+            raise EngineError(f"{self!r} is used")
+        return self._there
 
     @property
     def blocks(self) -> list[tuple[int, Box, int]]:

@@ -45,14 +45,9 @@ class FreeSites:
         self._taskgraph, self._programs = taskgraph, programs
         self._inboxes: list[Inbox] = [SimpleQueue() for _ in programs]
         self._results: list[SiteResult] = []
-        followed = successors(taskgraph) if given else {}
         self._whole = {
-            out.name: given[followed[out.name]]
-            if followed.get(out.name) in given
-            else np.empty(out.shape, out.dtype)
-            for out in taskgraph.outputs
-            if len(out.blocks) > 1 or followed.get(out.name) in given
-        }
+            out.name: np.empty(out.shape, out.dtype) for out in taskgraph.outputs if len(out.blocks) > 1
+        } | _continued(taskgraph, given)
 
     def work(self, log: SiteLog, arrays: Mapping[str, np.ndarray], params: Mapping[str, np.generic]) -> None:
         """Run one site (see `Sites`)."""
@@ -80,6 +75,12 @@ class FreeSites:
     def whole(self) -> dict[str, np.ndarray]:
         """Return the outputs."""
         return gather(self._taskgraph, self._results, into=self._whole)
+
+
+def _continued(taskgraph: TaskGraph, given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Return the arrays of inputs that outputs take over."""
+    followed = successors(taskgraph) if given else {}
+    return {out: given[name] for out, name in followed.items() if name in given}
 
 
 def targets(taskgraph: TaskGraph, part: SitePart, whole: Mapping[str, np.ndarray]) -> dict[int, np.ndarray]:
@@ -117,11 +118,17 @@ class BoundedSites:
     """Sites that keep to their arenas; a move is a copy from one to another."""
 
     def __init__(
-        self, taskgraph: TaskGraph, programs: Sequence[BoundedProgram], arenas: Sequence[Arena]
+        self,
+        taskgraph: TaskGraph,
+        programs: Sequence[BoundedProgram],
+        arenas: Sequence[Arena],
+        given: Mapping[str, np.ndarray],
     ) -> None:
         self._programs, self._arenas = programs, arenas
         self._inboxes: list[SimpleQueue] = [SimpleQueue() for _ in programs]
-        self._whole = {out.name: np.empty(out.shape, out.dtype) for out in taskgraph.outputs}
+        self._whole = {out.name: np.empty(out.shape, out.dtype) for out in taskgraph.outputs} | _continued(
+            taskgraph, given
+        )
         targets: dict[int, list] = {}
         for out in taskgraph.outputs:
             for task, box in out.blocks:

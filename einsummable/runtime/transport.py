@@ -2,13 +2,13 @@
 
 Contract: a `Mesh` belongs to one site.  It listens, dials the `Address` of others, and after the handshake
 carries frames ``(kind, run, tag, payload)`` whose numbers mean what the caller wants.  ``send`` never waits
-for the network: one thread a peer empties a queue, one reads and calls ``on_frame(peer, kind, run, tag,
-payload)`` with a `numpy.uint8` array.  Small frames travel together; large ones go through memory that both
-sites share (see `pool`) where they can, else out of the caller's memory uncopied and into a warm buffer.  A
-writable payload is the receiver's; a read-only one is lent, and what its bytes say stays as long as an array
-looks at them.  Frames of one peer arrive in the order they were sent.  When a connection ends,
-``on_lost(peer, reason)`` is called once, after its last frame.  Nothing that comes from a peer is unpickled.
-``close`` leaves no socket, file or thread.
+for the network: a small frame is written at once where the socket takes it, the rest by a thread a peer.
+Another one reads and calls ``on_frame(peer, kind, run, tag, payload)`` with a `numpy.uint8` array.  Large
+frames go through memory that both sites share (see `pool`) where they can, else out of the caller's memory
+uncopied and into a warm buffer.  A writable payload is the receiver's; a read-only one is lent, and what its
+bytes say stays as long as an array looks at them.  Frames of one peer arrive in the order they were sent.
+When a connection ends, ``on_lost(peer, reason)`` is called once, after its last frame.  Nothing that comes
+from a peer is unpickled.  ``close`` leaves no socket, file or thread.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from einsummable.errors import EngineError
 from einsummable.kernels.warm import Buffers
 from einsummable.runtime.address import Address, listen, route_text, routes
 from einsummable.runtime.handshake import HandshakeError, greet, introduce
+from einsummable.runtime.lane import lane, meet
 from einsummable.runtime.link import Frame, Link, Payload, shut
 from einsummable.runtime.pool import Pool, swap
 
@@ -75,6 +76,7 @@ class Mesh:
     ) -> None:
         self.site = site
         self.pool, self.buffers, self.place = Pool(), Buffers(_SMALL), place
+        self.lane = lane()
         self._key, self.on_frame, self._on_lost = key, on_frame, on_lost
         self._links: dict[int, Link] = {}
         self._changed = threading.Condition()
@@ -104,12 +106,12 @@ class Mesh:
                 sock.settimeout(share)
                 sock.connect(target)
                 introduce(sock, self.site, peer, self._key, share)
-                memory = self._swap(sock)
+                means = self._compare(sock)
             except (OSError, HandshakeError) as error:
                 sock.close()
                 reasons.append(f"{route_text(target)}: {error}")
             else:
-                self._adopt(peer, sock, memory)
+                self._adopt(peer, sock, *means)
                 return
         raise EngineError(f"site {self.site} cannot reach site {peer}", notes=tuple(reasons))
 
@@ -151,7 +153,7 @@ class Mesh:
         if link is None:
             raise NotConnectedError(f"site {self.site} has no connection to site {peer}")
         nbytes = payload.nbytes if hasattr(payload, "nbytes") else len(payload)
-        link.queue.put(Frame(kind, run, tag, nbytes, payload, pooled, gone))
+        link.put(Frame(kind, run, tag, nbytes, payload, pooled, gone))
 
     def drop(self, peer: int, reason: str) -> None:
         """End the connection to `peer`, if there is one; ``on_lost`` is told `reason`."""
@@ -178,7 +180,7 @@ class Mesh:
             thread.join()
         deadline = time.monotonic() + _LINGER_SECONDS
         for link in links:
-            link.queue.put(None)
+            link.close_soon()
         for link in links:
             link.finish(deadline)
         self.pool.close()
@@ -211,21 +213,25 @@ class Mesh:
     def _greet(self, sock: socket.socket) -> None:
         try:
             peer = greet(sock, self.site, self._key, _HANDSHAKE_SECONDS)
-            memory = self._swap(sock)
+            means = self._compare(sock)
         except (OSError, HandshakeError):
             sock.close()
         else:
-            self._adopt(peer, sock, memory)
+            self._adopt(peer, sock, *means)
         finally:
             del self._strangers[threading.current_thread()]
 
-    def _swap(self, sock: socket.socket) -> np.ndarray | None:
-        """Let the other end of a Unix socket read our pool, and return its own."""
-        if sock.family != socket.AF_UNIX:
-            return None
-        return swap(sock, self.pool.descriptor, _HANDSHAKE_SECONDS)
+    def _compare(self, sock: socket.socket) -> tuple[np.ndarray | None, int | None]:
+        """Find out with the other end what else joins us; return its pool, and its rank in MPI's world.
 
-    def _adopt(self, peer: int, sock: socket.socket, memory: np.ndarray | None) -> None:
+        Memory can be shown through a Unix socket only.
+        """
+        rank = meet(sock, self.lane, _HANDSHAKE_SECONDS)
+        if sock.family != socket.AF_UNIX:
+            return None, rank
+        return swap(sock, self.pool.descriptor, _HANDSHAKE_SECONDS), rank
+
+    def _adopt(self, peer: int, sock: socket.socket, memory: np.ndarray | None, rank: int | None) -> None:
         _tune(sock)
         while True:
             with self._changed:
@@ -234,7 +240,7 @@ class Mesh:
                     return
                 old = self._links.get(peer)
                 if old is None:
-                    link = self._links[peer] = Link(self, peer, sock, memory)
+                    link = self._links[peer] = Link(self, peer, sock, memory, rank)
                     link.start()
                     self._changed.notify_all()
                     return

@@ -20,7 +20,7 @@ READY    site to site        there is space for a block; tag: the Move
 SEES     driver to site      is this file there?  JSON of a `mapped.File`.  Answer: DONE, one byte, 1 or 0
 LOAD     driver to site      keep this block of a file; tag: its number.  Answer: DONE, bytes read, as uint64
 RESULT   site to driver      a block; tag: the task that made it, or the block's number
-LOG      site to driver      float64 rows of a SiteLog; tag: which of its lists
+LOG      site to driver      new rows of the lists of a SiteLog, as float64
 BUSY     site to driver      ends the answer to REPORT; tag: one more than the running task, 0 if none
 DONE     site to driver      the run ended well, what was asked for is done
 FAILED   site to driver      JSON ``[task, reason]``; if no task is to blame, -1 or CUT_OFF
@@ -31,7 +31,7 @@ NEED     site to driver      the index in ``SitePart.reads`` as uint64.  Answer:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -46,8 +46,8 @@ RESULT, LOG, BUSY, DONE, FAILED, NEED = range(16, 22)
 CUT_OFF = -2
 #: The site number of the driver, which runs no tasks.
 DRIVER = -1
-#: The lists of a SiteLog, in the order of their tags in LOG frames.
-LISTS = ("ran", "sent", "received")
+#: The lists of a SiteLog in the order of a LOG frame, and how long their rows are.
+LISTS = {"ran": 3, "sent": 2, "received": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +128,20 @@ def unpack_failure(payload: np.ndarray) -> tuple[int, str]:
     return task, reason
 
 
-def pack_rows(rows: Iterable[tuple]) -> np.ndarray:
-    """Return entries of a SiteLog as an array of float64, which is exact for task ids."""
-    return np.array(list(rows), np.float64)
+def pack_rows(lists: Sequence[Sequence[tuple]]) -> np.ndarray:
+    """Return rows of the lists of a SiteLog as an array of float64, which is exact for task ids."""
+    numbers = [number for rows in lists for row in rows for number in row]
+    return np.array([*map(len, lists), *numbers], np.float64)
 
 
-def unpack_rows(payload: np.ndarray, tag: int) -> list[tuple]:
-    """Return the entries of the list number `tag` that `pack_rows` wrote."""
-    columns = payload.view(np.float64).reshape(-1, 3 if LISTS[tag] == "ran" else 2).T
-    return list(zip(columns[0].astype(int).tolist(), *(c.tolist() for c in columns[1:]), strict=True))
+def unpack_rows(payload: np.ndarray) -> list[list[tuple]]:
+    """Return the rows of each list that `pack_rows` wrote."""
+    numbers = payload.view(np.float64)
+    at, found = len(LISTS), []
+    for rows, width in zip(numbers[:at].astype(int).tolist(), LISTS.values(), strict=True):
+        columns = numbers[at : at + rows * width].reshape(-1, width).T
+        found.append(
+            list(zip(columns[0].astype(int).tolist(), *(c.tolist() for c in columns[1:]), strict=True))
+        )
+        at += rows * width
+    return found

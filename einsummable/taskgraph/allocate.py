@@ -31,6 +31,7 @@ from einsummable.taskgraph.memory import (
 from einsummable.taskgraph.order import depth_first
 from einsummable.taskgraph.space import Space
 from einsummable.taskgraph.tasks import Aggregate, Move, Read, Slice, TaskGraph, nbytes
+from einsummable.taskgraph.updates import in_place
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _AHEAD = 2  # so many tasks ahead blocks are loaded
@@ -64,6 +65,7 @@ def allocate(
     budget: int | str | Sequence[int | str] | None = None,
     *,
     views: Collection[str] = (),
+    given: Collection[str] = (),
 ) -> MemoryPlan:
     """Return a place for every block of `taskgraph`.
 
@@ -74,6 +76,8 @@ def allocate(
         it needs, and nothing is evicted.
     views
         The inputs that are in each site's memory anyway, outside the budget: their blocks take no space.
+    given
+        Those of them that may be written over.
 
     Raises
     ------
@@ -85,7 +89,7 @@ def allocate(
     budgets = [None if b is None else parse_bytes(b) for b in budget]
     if len(budgets) != taskgraph.sites:
         raise PlanError(f"{len(budgets)} budgets are given for {taskgraph.sites} sites")
-    allocation = _Allocation(taskgraph, frozenset(views), budgets)
+    allocation = _Allocation(taskgraph, frozenset(views), budgets, frozenset(given))
     allocation.check()
     for i in allocation.order:
         allocation.take(i)
@@ -93,7 +97,7 @@ def allocate(
         SiteMemory(s.number, -1 if s.budget is None else s.budget, s.space.used, tuple(s.steps))
         for s in allocation.sites
     )
-    return MemoryPlan(taskgraph, sites, tuple(sorted(views)))
+    return MemoryPlan(taskgraph, sites, tuple(sorted(views)), tuple(sorted(given)))
 
 
 def least_budgets(taskgraph: TaskGraph, *, views: Collection[str] = ()) -> tuple[int, ...]:
@@ -105,11 +109,19 @@ def least_budgets(taskgraph: TaskGraph, *, views: Collection[str] = ()) -> tuple
 class _Allocation:
     """The sites of a plan that is being made, and what every task reads."""
 
-    def __init__(self, taskgraph: TaskGraph, views: frozenset[str], budgets: list[int | None]) -> None:
+    def __init__(
+        self,
+        taskgraph: TaskGraph,
+        views: frozenset[str],
+        budgets: list[int | None],
+        given: frozenset[str] = frozenset(),
+    ) -> None:
         self.taskgraph, self.order = taskgraph, depth_first(taskgraph)
         tasks = taskgraph.tasks
         self.roots = [root(taskgraph, i) for i in range(len(tasks))]
         self.outside = [isinstance(t, Read) and t.name in views for t in tasks]
+        for i in in_place(taskgraph, views & given):
+            self.outside[i] = True
         kept = {self.roots[t] for out in taskgraph.outputs for t, _ in out.blocks}
         self.sizes = [aligned(nbytes(t)) for t in tasks]
         #: What must be in memory for a task: blocks of its site, or for a Move of the one it comes from.
@@ -164,7 +176,7 @@ class _Allocation:
             here.make(i)
             here.steps.append(Receive(i, here.where[i]))
             here.drop_if_unused(i)
-        elif isinstance(task, Slice) or self.outside[i]:
+        elif isinstance(task, Slice) or (self.outside[i] and isinstance(task, Read)):
             here.steps.append(Run(i, -1))
         elif not isinstance(task, Read):  # those are loaded when they are needed
             here.do(i, None)
@@ -200,20 +212,20 @@ class _Site:
         """Plan a task that reads blocks here: a Move that leaves, or one that makes a block."""
         operands = self._all.operands[i]
         self._came += bool(operands)
-        reused = -1 if send else self._all.donors[i]
-        made = send is None and reused < 0
+        reused, outside = -1 if send else self._all.donors[i], send is None and self._all.outside[i]
+        made = send is None and reused < 0 and not outside
         if not self._bring(operands, i if made else -1):
             self._rearrange(operands, i if made else -1)
         self._load_ahead((*operands, i) if made else operands)
         if reused >= 0:
             self.where[i] = self.where.pop(reused)
-        self.steps.append(send or Run(i, self.where[i], reused))
+        self.steps.append(send or Run(i, -1 if outside else self.where[i], reused))
         for r in operands:
             self.uses[r].pop()
             if r != reused:
                 self.drop_if_unused(r)
                 self._note(r)
-        if send is None:
+        if send is None and not outside:
             self.drop_if_unused(i)
             self._note(i)
 

@@ -4,7 +4,8 @@ Contract: every site has a fixed order of steps.  A block that takes space is at
 that makes it (`Run`, `Receive`, `Load`) to the one that ends it (`Free`, `Evict`), and no two live ones
 overlap.  An evicted block is loaded back before it is read; a clean one, which the disk or an input still
 has, is dropped without being written.  Slices are views, and so are Reads of the inputs in `views`: neither
-takes space.  Sites may run at different speeds; the order of sends and receives lets none wait for ever.
+takes space, nor does what is made in the place of such an input that is `given` up (see `updates`).  Sites
+may run at different speeds; the order of sends and receives lets none wait for ever.
 
     plan = allocate(taskgraph, "64MB")        # `allocate.allocate`
     evaluate(plan, arrays)                    # `replay.evaluate`
@@ -21,6 +22,7 @@ from typing import TypeAlias
 from einsummable.codec import register_union
 from einsummable.errors import CapacityError, TaskError
 from einsummable.taskgraph.tasks import Move, Read, Slice, TaskGraph, nbytes
+from einsummable.taskgraph.updates import in_place
 
 #: Offsets are multiples of this, for vector instructions and cache lines.
 ALIGNMENT = 64
@@ -28,7 +30,7 @@ ALIGNMENT = 64
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Do `task`; its block is at `offset`, -1 for a view, or in the place of block `reuses`, which ends."""
+    """Do `task`; its block is at `offset`, -1 for outside, or in the place of block `reuses`, which ends."""
 
     task: int
     offset: int
@@ -96,6 +98,12 @@ class MemoryPlan:
     taskgraph: TaskGraph
     sites: tuple[SiteMemory, ...]
     views: tuple[str, ...] = field(default=())
+    given: tuple[str, ...] = field(default=())
+
+    @cached_property
+    def in_place(self) -> dict[int, int]:
+        """The tasks whose blocks replace those of inputs that are given up, and the Reads of these."""
+        return in_place(self.taskgraph, set(self.given) & set(self.views))
 
     @cached_property
     def lifetimes(self) -> tuple[tuple[Lifetime, ...], ...]:
@@ -157,7 +165,8 @@ def aligned(n: int) -> int:
 def takes_space(plan: MemoryPlan, task: int) -> bool:
     """Return whether the block of `task` has a place of its own."""
     kind = plan.taskgraph.tasks[task]
-    return not isinstance(kind, Slice) and not (isinstance(kind, Read) and kind.name in plan.views)
+    viewed = isinstance(kind, Read) and kind.name in plan.views
+    return not isinstance(kind, Slice) and not viewed and task not in plan.in_place
 
 
 def root(taskgraph: TaskGraph, task: int) -> int:

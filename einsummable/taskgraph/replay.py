@@ -66,6 +66,8 @@ class _Replay:
             return self._place(site, t, self.where[site][t])
         if t in self.disks[site]:
             return self.disks[site][t]
+        if t in self.plan.in_place:
+            return self.block(site, self.plan.in_place[t])
         return evaluate_task(self.plan.taskgraph.graph, task, [], self.arrays, self.scalars)
 
     def _place(self, site: int, t: int, offset: int) -> np.ndarray:
@@ -83,6 +85,10 @@ class _Replay:
                 where.pop(reuses, None)
                 where[t] = offset
                 self._place(site, t, offset)[...] = made
+            case Run(t) if t in self.plan.in_place:
+                args = [self.block(site, j) for j in task.inputs]
+                made = evaluate_task(self.plan.taskgraph.graph, task, args, self.arrays, self.scalars)
+                self.block(site, t)[...] = made
             case Send(t):
                 self.wire[t] = self.block(site, task.inputs[0]).copy()
             case Receive(t, offset):

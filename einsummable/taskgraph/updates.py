@@ -8,6 +8,8 @@ runs or counts memory gets one answer.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from einsummable.graph import Box, Einsummable
 from einsummable.kernels.update import update_of
 from einsummable.taskgraph.tasks import Apply, Read, TaskGraph
@@ -22,6 +24,12 @@ def replaced(taskgraph: TaskGraph) -> dict[int, int]:
         if j is not None and j not in kept and taskgraph.consumers[j] == (i,):
             found[i] = j
     return found
+
+
+def in_place(taskgraph: TaskGraph, given: Collection[str]) -> dict[int, int]:
+    """Return those of `replaced` whose block is of an input in `given`."""
+    found = replaced(taskgraph) if given else {}
+    return {i: j for i, j in found.items() if taskgraph.tasks[j].name in given}
 
 
 def _old(taskgraph: TaskGraph, i: int) -> int | None:
