@@ -169,6 +169,7 @@ function render({ model, el, signal }) {
   }
 
   function draw() {
+    const began = performance.now();
     const first = !picture.firstElementChild;
     picture.innerHTML = model.get("picture");
     const svg = picture.querySelector("svg");
@@ -187,7 +188,11 @@ function render({ model, el, signal }) {
     else if (whole >= READABLE) view.fit();
     else view.set({ x: 0, y: 0, scale: READABLE });
     light(model.get("selection"));
-    root.dataset.items = String(items.size);
+    // Two frames later it has been painted.
+    const painted = () => {
+      root.dataset.drawn = (performance.now() - began).toFixed(0);
+    };
+    requestAnimationFrame(() => requestAnimationFrame(painted));
   }
 
   function update() {

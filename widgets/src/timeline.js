@@ -106,7 +106,9 @@ function render({ model, el, signal }) {
   const details = element("div", "ein-tl-details");
   details.setAttribute("aria-live", "polite");
   const caption = element("div", "ein-caption ein-tl-caption");
-  let [stage, runs, shown, sticky, hovered, playing] = [null, [], [], "", "", 0];
+  let [stage, runs, shown, playing] = [null, [], [], 0];
+  // What is selected, what the pointer is on in the lanes, and outside of them.
+  let [sticky, pointed, hovered] = ["", "", ""];
 
   const add = (text, label, act) => {
     const made = button(text, act, { signal, label });
@@ -135,41 +137,44 @@ function render({ model, el, signal }) {
 
   const frame = timelineFrame({
     signal,
-    onHover: hover,
-    onSelect: select,
+    onHover: point,
+    onSelect: (key) => select(key === sticky ? "" : key),
   });
   root.append(bar, error, top, frame.outer, details, caption);
   el.append(root);
   const selection = selectable(root, { signal, onSelect: select, onHover: hover });
 
+  function point(key) {
+    if (key === pointed) return;
+    pointed = key;
+    light();
+  }
+
   function hover(key) {
-    if (key === hovered) return;
     hovered = key;
     light();
   }
 
   function select(key) {
-    hovered = "";
-    sticky = key === sticky ? "" : key;
+    [pointed, hovered, sticky] = ["", "", key];
     model.set("selection", sticky);
     model.save_changes();
     light();
   }
 
+  const chosen = () => pointed || hovered || sticky;
+
   function light() {
-    const key = hovered || sticky;
-    selection.select(key);
-    const task = key.startsWith("task:") ? Number(key.slice(5)) : null;
-    frame.light(
-      lighting(key, model.get("links"), stage),
-      task,
-      key.startsWith("site:") ? Number(key.slice(5)) : null,
-    );
+    const key = chosen();
+    // What is hovered outside of the lanes is lit already.
+    selection.select(pointed || sticky);
+    const number = (kind) => (key.startsWith(kind) ? Number(key.slice(kind.length)) : null);
+    frame.light(lighting(key, model.get("links"), stage), number("task:"), number("site:"));
     tell();
   }
 
   function tell() {
-    const key = hovered || sticky;
+    const key = chosen();
     if (key.startsWith("task:")) details.textContent = describe(Number(key.slice(5)), stage, shown);
     else if (key.startsWith("node:")) details.textContent = describeNode(Number(key.slice(5)), stage, shown);
     else if (frame.cursor() !== null && shown.length) {
@@ -262,7 +267,7 @@ function render({ model, el, signal }) {
   model.on("change:view", rebuild);
   model.on("change:selection", () => {
     if (model.get("selection") !== sticky) {
-      sticky = model.get("selection");
+      [sticky, hovered] = [model.get("selection"), ""];
       light();
     }
   });

@@ -245,7 +245,9 @@ function selectable(root, { signal, onSelect = () => {
       members[next].tabIndex = 0, members[next].focus(), event.preventDefault();
     }
   }
-  return listen("pointerover", (event) => hover(primary(found(event.target)))), listen("pointerleave", () => hover("")), listen("focusin", (event) => hover(primary(found(event.target)))), listen("focusout", () => hover("")), listen("click", (event) => {
+  return listen("pointerover", (event) => hover(primary(found(event.target)))), listen("pointerleave", () => hover("")), listen("focusin", (event) => {
+    event.target.dataset.lmSuppressShortcuts = "true", hover(primary(found(event.target)));
+  }), listen("focusout", () => hover("")), listen("click", (event) => {
     let element2 = found(event.target), control = event.target.closest?.("button, input, select, a, summary");
     element2 && (!control || control === element2) && choose(primary(element2) === sticky ? "" : primary(element2));
   }), listen("keydown", (event) => {
@@ -397,14 +399,18 @@ function render({ model, el, signal }) {
     }
   }
   function draw() {
-    let first = !picture.firstElementChild;
+    let began = performance.now(), first = !picture.firstElementChild;
     picture.innerHTML = model.get("picture");
     let svg = picture.querySelector("svg");
     svg.setAttribute("role", "group"), size = { width: svg.viewBox.baseVal.width, height: svg.viewBox.baseVal.height }, svg.style.cssText = `width:${size.width}px;height:${size.height}px`, picture.style.width = `${size.width}px`, lanes = lanesIn(svg);
     let wide = frame.clientWidth / size.width;
     frame.style.height = `${Math.min(Math.max(size.height * Math.min(Math.max(wide, READABLE), 1), 260), 560)}px`, index(), selection.refresh(model.get("links"));
     let room = { width: frame.clientWidth, height: frame.clientHeight }, whole = Math.min(room.width / size.width, room.height / size.height);
-    first ? whole >= READABLE ? view.fit() : view.set({ x: 0, y: 0, scale: READABLE }) : view.set(panBy(view.view(), 0, 0, size, room)), light(model.get("selection")), root.dataset.items = String(items.size);
+    first ? whole >= READABLE ? view.fit() : view.set({ x: 0, y: 0, scale: READABLE }) : view.set(panBy(view.view(), 0, 0, size, room)), light(model.get("selection"));
+    let painted = () => {
+      root.dataset.drawn = (performance.now() - began).toFixed(0);
+    };
+    requestAnimationFrame(() => requestAnimationFrame(painted));
   }
   function update() {
     let { choices, nodes, text, spans } = model.get("view");

@@ -546,7 +546,9 @@ function selectable(root, { signal, onSelect = () => {
       members[next].tabIndex = 0, members[next].focus(), event.preventDefault();
     }
   }
-  return listen("pointerover", (event) => hover(primary(found(event.target)))), listen("pointerleave", () => hover("")), listen("focusin", (event) => hover(primary(found(event.target)))), listen("focusout", () => hover("")), listen("click", (event) => {
+  return listen("pointerover", (event) => hover(primary(found(event.target)))), listen("pointerleave", () => hover("")), listen("focusin", (event) => {
+    event.target.dataset.lmSuppressShortcuts = "true", hover(primary(found(event.target)));
+  }), listen("focusout", () => hover("")), listen("click", (event) => {
     let element2 = found(event.target), control = event.target.closest?.("button, input, select, a, summary");
     element2 && (!control || control === element2) && choose(primary(element2) === sticky ? "" : primary(element2));
   }), listen("keydown", (event) => {
@@ -662,7 +664,7 @@ ${sites.join(" · ")}`;
 function render({ model, el, signal }) {
   let root = element("div", "ein-widget ein-timeline"), bar = element("div", "ein-tl-bar"), error = element("div", "ein-error"), top = element("div", "ein-tl-top"), details = element("div", "ein-tl-details");
   details.setAttribute("aria-live", "polite");
-  let caption = element("div", "ein-caption ein-tl-caption"), [stage, runs, shown, sticky, hovered, playing] = [null, [], [], "", "", 0], add = (text, label, act) => {
+  let caption = element("div", "ein-caption ein-tl-caption"), [stage, runs, shown, playing] = [null, [], [], 0], [sticky, pointed, hovered] = ["", "", ""], add = (text, label, act) => {
     let made = button(text, act, { signal, label });
     return bar.append(made), made;
   }, play = add("▶ Replay", "Move through the run in time", () => playing ? pause() : replay()), slider = element("input", "ein-tl-slider");
@@ -677,29 +679,29 @@ function render({ model, el, signal }) {
   bar.append(slider, clock, which), add("−", "Zoom out (-)", () => frame.zoom(1 / 1.6)), add("+", "Zoom in (+)", () => frame.zoom(1.6)), add("All", "Show all of the run (0)", () => frame.all()), bar.append(saveMenu(model, { title: "timeline", signal }));
   let frame = timelineFrame({
     signal,
-    onHover: hover,
-    onSelect: select
+    onHover: point,
+    onSelect: (key) => select(key === sticky ? "" : key)
   });
   root.append(bar, error, top, frame.outer, details, caption), el.append(root);
   let selection = selectable(root, { signal, onSelect: select, onHover: hover });
+  function point(key) {
+    key !== pointed && (pointed = key, light());
+  }
   function hover(key) {
-    key !== hovered && (hovered = key, light());
+    hovered = key, light();
   }
   function select(key) {
-    hovered = "", sticky = key === sticky ? "" : key, model.set("selection", sticky), model.save_changes(), light();
+    [pointed, hovered, sticky] = ["", "", key], model.set("selection", sticky), model.save_changes(), light();
   }
+  let chosen = () => pointed || hovered || sticky;
   function light() {
-    let key = hovered || sticky;
-    selection.select(key);
-    let task = key.startsWith("task:") ? Number(key.slice(5)) : null;
-    frame.light(
-      lighting(key, model.get("links"), stage),
-      task,
-      key.startsWith("site:") ? Number(key.slice(5)) : null
-    ), tell();
+    let key = chosen();
+    selection.select(pointed || sticky);
+    let number = (kind) => key.startsWith(kind) ? Number(key.slice(kind.length)) : null;
+    frame.light(lighting(key, model.get("links"), stage), number("task:"), number("site:")), tell();
   }
   function tell() {
-    let key = hovered || sticky;
+    let key = chosen();
     key.startsWith("task:") ? details.textContent = describe(Number(key.slice(5)), stage, shown) : key.startsWith("node:") ? details.textContent = describeNode(Number(key.slice(5)), stage, shown) : frame.cursor() !== null && shown.length ? details.textContent = describeMoment(frame.cursor(), stage, shown[0]) : details.textContent = "Point at a task, a move or a name. Drag to pan, Ctrl and wheel or + and − to zoom.";
   }
   function moveTo(share) {
@@ -746,7 +748,7 @@ function render({ model, el, signal }) {
     show(left.length ? left : runs), selection.refresh(model.get("links")), light();
   }
   model.on("change:view", rebuild), model.on("change:selection", () => {
-    model.get("selection") !== sticky && (sticky = model.get("selection"), light());
+    model.get("selection") !== sticky && ([sticky, hovered] = [model.get("selection"), ""], light());
   });
   let complain = () => {
     error.textContent = model.get("error");
