@@ -17,6 +17,7 @@ from einsummable.kernels import blocks, chain, compiled, masks, schedule, sharin
 from einsummable.runtime.engine import load, run_site
 from einsummable.runtime.local import LocalExecutor
 from einsummable.runtime.part import split, take
+from einsummable.taskgraph.allocate import allocate, least_budgets
 from einsummable.taskgraph.check import check
 from einsummable.taskgraph.fuse import fuse
 from einsummable.taskgraph.lower import lower
@@ -75,6 +76,31 @@ def test_fusing_changes_no_result(taskgraph, seed):
 
 def test_fusing_changes_no_result_with_small_tiles(small_tiles):
     test_fusing_changes_no_result()
+
+
+@settings(deadline=None, max_examples=50)
+@given(programs(), st.integers(0, 9))
+def test_fused_tasks_keep_to_a_budget_and_change_no_result(taskgraph, seed):
+    arrays, params = data_for(taskgraph.graph, seed)
+    fused, views = fuse(taskgraph), tuple(taskgraph.graph.inputs)
+    want = evaluate(taskgraph, arrays, params)
+    least = max(least_budgets(fused, views=views))
+    for budget in sorted({least, max(least, *allocate(fused, views=views).peaks)}):
+        executor = LocalExecutor(fused.sites, memory=budget)
+        for _ in range(2):  # the second run finds what the first one left
+            assert_same(executor.run(fused, arrays, params), want)
+
+
+@pytest.mark.parametrize("share", [0, 1])
+def test_attention_within_a_budget(share, small_tiles):
+    arrays = attention_arrays()
+    net = ein.compile(ATTENTION, sites=2, p=6, **arrays)
+    fused = fuse(lower(net.plan, net.placement))
+    assert sum(isinstance(t, Fused) for t in fused.tasks) > 2
+    views = tuple(fused.graph.inputs)
+    least, most = max(least_budgets(fused, views=views)), max(allocate(fused, views=views).peaks)
+    got = LocalExecutor(2, memory=most if share else least).run(fused, arrays)["O"]
+    np.testing.assert_allclose(got, evaluate(fused, arrays)["O"], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(

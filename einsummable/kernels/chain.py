@@ -20,7 +20,6 @@ from einsummable.kernels.compiled import Compiled
 from einsummable.kernels.contraction import Contraction
 from einsummable.kernels.panels import Panels
 from einsummable.kernels.schedule import Index, Link, Plan, Schedule, Tile
-from einsummable.kernels.warm import empty
 
 #: Buffers begin at the start of a line of the cache.
 _LINE = 64
@@ -54,7 +53,7 @@ class Chain:
         of = self.schedule
         if out is None:
             node = of.nodes[of.last]
-            out = empty(tuple(of.extents[of.last][x] for x in node.out), node.dtype)
+            out = np.empty(tuple(of.extents[of.last][x] for x in node.out), node.dtype)
         run = _Run(self, blocks, at, params, out)
         for tile in of.tiles(at):
             run.tile(tile)
@@ -193,7 +192,7 @@ class _Run:
         view = self.views.get((s, plan.shape))
         if view is None:
             if slot not in self.rooms:
-                room = empty((self.of.room_bytes[slot] + _LINE,), np.dtype(np.uint8))
+                room = np.empty(self.of.room_bytes[slot] + _LINE, np.uint8)
                 self.rooms[slot] = room[-room.ctypes.data % _LINE :]
             dtype = self.of.nodes[s].dtype
             flat = self.rooms[slot][: prod(plan.shape) * dtype.itemsize]

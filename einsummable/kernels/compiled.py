@@ -28,7 +28,6 @@ from einsummable.kernels.loops import Space, best
 from einsummable.kernels.nest import FLOATS, KNOWN, Nest, castable, supported
 from einsummable.kernels.panels import Panels, pack
 from einsummable.kernels.tiling import Labels
-from einsummable.kernels.warm import empty
 from einsummable.scalar import Call
 
 #: Elements of an iteration space below which numpy is as fast and the compiler would be waited for.
@@ -41,9 +40,7 @@ _COPY_BYTES = 1 << 18
 #: What of it stays in the cache while rows pass by.
 _PANEL_BYTES = 1 << 17
 #: The most that is laid out whole for many calls; of what is larger every call copies what it needs.
-_LAID_OUT_BYTES = 1 << 24
-#: The most that tiles of a product may share to have it packed for them.
-_TILE_OPERAND_BYTES = 1 << 22
+_LAID_OUT_BYTES = 1 << 22
 #: A look at an element of the inputs costs as much as so many steps of the loops.
 _LOOK = 16
 #: Rows from which on what they share is packed.
@@ -88,7 +85,7 @@ def product_of_tiles(
     if loops is None or not loops.shared or not set(loops.shared) <= set(lasting):
         return None
     read = sum(prod(loops.extent[x] for x in node.labels[k]) for k in loops.shared)
-    return loops if read * node.dtype.itemsize <= _TILE_OPERAND_BYTES else None
+    return loops if read * node.dtype.itemsize <= _LAID_OUT_BYTES else None
 
 
 @lru_cache(maxsize=1024)
@@ -191,7 +188,7 @@ class Compiled:
         out: np.ndarray | None = None,
     ) -> np.ndarray:
         """Return the result, in `out` if that is given."""
-        result = empty(self.shape, self.dtype) if out is None else out
+        result = np.empty(self.shape, self.dtype) if out is None else out
         call = self.safe if self.swift is None or not self._is_ordered(blocks) else self.swift
         form = (result.strides, *[(type(x), x.strides) for x in blocks])
         if form not in self._plain:

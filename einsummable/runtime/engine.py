@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from heapq import heapify, heappop, heappush
 from queue import SimpleQueue
 from typing import TypeAlias
@@ -27,6 +27,7 @@ from einsummable.errors import EngineError
 from einsummable.graph import box_shape
 from einsummable.kernels import blocks as kernels
 from einsummable.kernels.chain import chain
+from einsummable.kernels.compiled import Compiled
 from einsummable.kernels.schedule import Link
 from einsummable.runtime.events import SiteLog, clock
 from einsummable.runtime.part import SitePart, Source
@@ -106,6 +107,8 @@ def _step(part: SitePart, i: int) -> _Step:
         case Apply():
             shape = tuple(stop - start for start, stop in task.ranges)
             kernel = kernels.prepare(part.calls[part.calls_of[i][0]], shape)
+            if isinstance(kernel, Compiled) and part.overwrites[i] >= 0:
+                kernel = partial(_write_over, kernel, part.overwrites[i])
             return kernel, tuple(start for start, _ in task.ranges)
         case Fused():
             links = tuple(
@@ -127,6 +130,20 @@ def _step(part: SitePart, i: int) -> _Step:
         case Read():
             return _read, (task.name, task.box)
     raise EngineError(f"a site cannot run a {type(task).__name__}")
+
+
+def _write_over(
+    kernel: Compiled,
+    position: int,
+    blocks: Sequence[np.ndarray],
+    at: tuple[int, ...],
+    params: Mapping[str, np.generic],
+    out: np.ndarray | None = None,
+) -> np.ndarray:
+    """Run a map; its result takes the memory of a block that nobody reads any more, if that is ours."""
+    if out is None and blocks[position].flags.writeable:
+        out = blocks[position]
+    return kernel(blocks, at, params, out)
 
 
 def _read(_blocks: Sequence[np.ndarray], source: Source, inputs: Mapping[Source, np.ndarray]) -> np.ndarray:

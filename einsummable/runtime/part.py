@@ -150,13 +150,11 @@ def _urgencies(taskgraph: TaskGraph) -> list[float]:
 
 
 def _overwritten(taskgraph: TaskGraph, i: int, kept: set[int]) -> int:
-    """Return which input of an Aggregate nobody else has any use for, and is no view of another block."""
+    """Return which input of a task may take its result, since nobody else has any use for it, -1 for none."""
     task = taskgraph.tasks[i]
-    if not isinstance(task, Aggregate):
-        return -1
-    # What came from elsewhere last: it may be lent, and then its memory is not ours.
-    lent = [isinstance(taskgraph.tasks[j], Move) for j in task.inputs]
-    for position in sorted(range(len(lent)), key=lent.__getitem__):
+    candidates = _fitting(taskgraph, task)
+    # No views of other blocks; what came from elsewhere last: it may be lent, then its memory is not ours.
+    for position in sorted(candidates, key=lambda k: isinstance(taskgraph.tasks[task.inputs[k]], Move)):
         j = task.inputs[position]
         source = taskgraph.tasks[j]
         match source:
@@ -169,6 +167,18 @@ def _overwritten(taskgraph: TaskGraph, i: int, kept: set[int]) -> int:
         if fresh and source.dtype == task.dtype and taskgraph.consumers[j] == (i,) and j not in kept:
             return position
     return -1
+
+
+def _fitting(taskgraph: TaskGraph, task: Task) -> list[int]:
+    """Return the inputs of which each element is read where the same element of the result is made."""
+    if isinstance(task, Aggregate):
+        return list(range(len(task.inputs)))
+    node = taskgraph.graph.nodes[task.origin]
+    if not isinstance(task, Apply) or not isinstance(node, Einsummable) or node.aggregate is not None:
+        return []
+    alike = [k for k, labels in enumerate(node.labels) if labels == node.out]
+    once = len(set(node.out)) == len(node.out)
+    return [k for k in alike if once and task.inputs.count(task.inputs[k]) == 1]
 
 
 def take(part: SitePart, arrays: Mapping[str, np.ndarray]) -> dict[Source, np.ndarray]:
