@@ -36,6 +36,7 @@ _BACK = 1 << 30  # the kind of a frame between meshes: the receiver is done with
 _OFFSET = struct.Struct("<Q")
 _SMALL = 1 << 15  # payloads up to this are copied into one write with their neighbours
 _LARGE = 1 << 17  # payloads from this on go through a pool
+_FAR = 1 << 20  # payloads from this on go by MPI: smaller ones are there before its thread is awake
 _BATCH = 1 << 17  # bytes that are written, or read, at a time when frames are small
 _AT_ONCE = getattr(socket, "MSG_DONTWAIT", 0)  # where there is no such flag, small frames may wait a little
 
@@ -205,7 +206,7 @@ class Link:
                 batch.clear()
                 return
         data = _bytes_of(payload)
-        if self.rank is not None and frame.nbytes >= _LARGE:
+        if self.rank is not None and frame.nbytes >= _FAR:
             self._send_by_mpi(frame, data, batch)
             return
         batch += frame.head()
