@@ -116,7 +116,6 @@ class Updating:
         index = self.index(blocks, params)
         turned = out.transpose(self.turn)
         values = blocks[self.update.new].transpose(self.turn_new)[(*self.spread, ...)]
-        values = np.broadcast_to(values, self.values)
         if self.single:
             row = int(index.item()) - at[self.along]
             if 0 <= row < self.extent:
@@ -124,7 +123,7 @@ class Updating:
             return out
         rows = index - at[self.along]
         where = np.nonzero((rows >= 0) & (rows < self.extent))
-        turned[(*where, rows[where])] = values[where]
+        turned[(*where, rows[where])] = np.broadcast_to(values, self.values)[where]
         return out
 
     def index(self, blocks: Sequence[np.ndarray], params: Mapping[str, np.generic]) -> np.ndarray:

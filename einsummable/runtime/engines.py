@@ -284,7 +284,7 @@ class Engines:
             if site in self.lost:
                 self.require(site)
         deadline = time.monotonic() + timeout
-        views = {site: self.client[self._ids[site]] for site in calls}
+        views = {site: self._view(site) for site in calls}
         pending = {
             site: views[site].apply_async(_Remote(name), *args) for site, (name, *args) in calls.items()
         }
@@ -299,6 +299,13 @@ class Engines:
                 raise _explain(self._name(site), error) from error
         self._purge([message for result in pending.values() for message in result.msg_ids])
         return results
+
+    def _view(self, site: int) -> Any:
+        """Return ipyparallel's view of the engine of `site`."""
+        try:
+            return self.client[self._ids[site]]
+        except IndexError:  # the client heard of its end before we did
+            raise EngineError(f"{self._name(site)} died") from None
 
     def _purge(self, messages: list[str]) -> None:
         """Let neither the client nor the hub keep what was shipped."""
