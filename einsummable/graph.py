@@ -23,6 +23,7 @@ from einsummable.codec import register_union
 from einsummable.dtypes import ScalarType
 from einsummable.errors import ShapeError, Span, UnknownNameError, nearest
 from einsummable.functions import FUNCTIONS
+from einsummable.onehot import one_hot
 from einsummable.scalar import ScalarExpr
 
 #: Half-open ranges, one a dimension (or one a label of an iteration space).
@@ -176,6 +177,16 @@ class Einsummable(_Aggregating):
         """Whether it sums a plain product of two inputs."""
         factors = self.join.factors()
         return self.aggregate == "sum" and factors is not None and len(factors) == 2
+
+    @property
+    def one_hot(self) -> tuple[tuple[str, int], ...]:
+        """The labels of a sum that are only compared, each with an input: others than that add nothing."""
+        found = one_hot(self.join) if self.aggregate == "sum" else None
+        if found is None:
+            return ()
+        read = {label for labels in self.labels for label in labels}
+        free = all(label in self.out and label not in read for label, _ in found.compared)
+        return found.compared if free else ()
 
     def __str__(self) -> str:
         names = (
@@ -403,7 +414,8 @@ def flops(node: Node) -> int:
     match node:
         case Einsummable():
             each = sum(isinstance(op, scalar.Call) for op in node.join.ops) + (node.aggregate is not None)
-            return prod(n for _, n in node.space) * max(each, 1)
+            compared = dict(node.one_hot)
+            return prod(n for label, n in node.space if label not in compared) * max(each, 1)
         case Input():
             return 0
         case _:

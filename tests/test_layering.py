@@ -19,6 +19,7 @@ LAYERS = [
     {"codec"},
     {"functions"},
     {"scalar"},
+    {"onehot"},
     {"graph"},
     {"evaluate"},
     {"builder"},

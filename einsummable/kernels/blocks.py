@@ -19,7 +19,7 @@ from typing import Protocol
 
 import numpy as np
 
-from einsummable import dtypes
+from einsummable import dtypes, scalar
 from einsummable.dtypes import ScalarType
 from einsummable.errors import EinsummableError, ShapeError
 from einsummable.functions import AGGREGATES
@@ -40,8 +40,10 @@ from einsummable.kernels.compiled import compiled
 from einsummable.kernels.contraction import contraction
 from einsummable.kernels.fused import fused
 from einsummable.kernels.gather import Lookup
+from einsummable.kernels.scatter_add import ScatterAdd, labels_of_terms
 from einsummable.kernels.update import Updating, update_of
 from einsummable.kernels.warm import empty
+from einsummable.onehot import one_hot
 
 
 class Kernel(Protocol):
@@ -92,6 +94,8 @@ def prepare(call: Call, shape: tuple[int, ...]) -> Kernel:
         case Einsummable():
             if _is_product(node, shape):
                 return contraction(node, call.args, shape)
+            if node.one_hot and all(dtypes.kind(call.args[k]) == "i" for _, k in node.one_hot):
+                return _scatter_add(call, shape)
             update = update_of(node, call.args, call.params)
             if update is not None:
                 return Updating(node, update, shape)
@@ -108,6 +112,23 @@ def prepare(call: Call, shape: tuple[int, ...]) -> Kernel:
             return Lookup(node, shape)
         case Input():
             raise EinsummableError(f"an input named {node.name!r} is not computed")
+
+
+def _scatter_add(call: Call, shape: tuple[int, ...]) -> Kernel:
+    """Return the kernel of a one-hot sum: what makes its terms is a kernel as well."""
+    node, among = call.node, labels_of_terms(call.node)
+    extents, here = dict(node.space), dict(zip(dict(node.space), shape, strict=True))
+    value = one_hot(node.join).value
+    terms = replace(
+        node,
+        out=among,
+        space=tuple((label, extents[label]) for label in among),
+        join=value,
+        aggregate=None,
+        dtype=scalar.result_dtype(value, call.args, call.params),
+    )
+    made = prepare(Call(terms, call.args, call.params), tuple(here[label] for label in among))
+    return ScatterAdd(node, shape, made)
 
 
 def _is_product(node: Einsummable, shape: tuple[int, ...]) -> bool:

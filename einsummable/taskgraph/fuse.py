@@ -69,7 +69,10 @@ def _groups(taskgraph: TaskGraph) -> dict[int, list[int]]:
 
 def _is_call(taskgraph: TaskGraph, i: int) -> bool:
     task = taskgraph.tasks[i]
-    return isinstance(task, Apply) and isinstance(taskgraph.graph.nodes[task.origin], Einsummable)
+    if not isinstance(task, Apply):
+        return False
+    node = taskgraph.graph.nodes[task.origin]
+    return isinstance(node, Einsummable) and not node.one_hot
 
 
 def _members(taskgraph: TaskGraph, group: list[int]) -> tuple[list[sharing.Member], list[int]]:
