@@ -198,7 +198,7 @@ class Compiled(Interactive):
 
     @property
     def records(self) -> dict[str, RunRecord]:
-        """The last run, where there was one, and the simulated one, by the names "measured" and "simulated"."""
+        """The last run, where there was one, as "measured", and the one to expect as "simulated"."""
         found = {} if self.last is None else {"measured": self.last}
         return found | {"simulated": simulated(self.simulation)}
 

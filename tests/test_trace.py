@@ -62,9 +62,8 @@ def test_durations_and_bytes_are_those_of_the_events():
     ((out,), (into,)) = found["s"], found["f"]
     assert (out["pid"], into["pid"]) == (1, 0)
     assert [e["name"] for e in found["X"] if e["args"]["task"] == 2] == ["Z"]
-    assert (
-        max(e["args"]["bytes"] for e in found["C"] if e["pid"] == 0) == 3 * 64
-    )  # both partial results and their sum
+    most = max(e["args"]["bytes"] for e in found["C"] if e["pid"] == 0)
+    assert most == 4 * 64  # its inputs, both partial results and their sum
 
 
 def test_two_runs_stand_below_each_other():

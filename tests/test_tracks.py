@@ -12,7 +12,7 @@ from einsummable.runtime.events import Progress, RunEnded, RunStarted, simulated
 from einsummable.taskgraph.held import series
 from einsummable.taskgraph.simulate import simulate
 from einsummable.taskgraph.tasks import Move, nbytes
-from einsummable.views import tracks
+from einsummable.views import svg, timeline_view, tracks
 
 
 def shown(view):
@@ -25,6 +25,18 @@ def test_stage_of_two_sites(golden):
 
 def test_track_of_two_sites(golden):
     golden(shown(tracks.track(small_record(), "measured")))
+
+
+def test_pictures_show_the_critical_path_what_is_held_and_the_budget():
+    view = timeline_view(small_record(), budget=150.0, until=0.1)
+    assert view["critical"] == [3, 4, 5, 6, 7]
+    assert max(size for _, size in view["held"][0]) == 4 * 64
+    drawn = svg(view)
+    assert "site 0 holds at most 256 B" in drawn
+    assert "budget of 150 B" in drawn
+    assert "budget of" not in svg(timeline_view(small_record(), budget=1e6))  # far away
+    assert drawn.count('stroke-width="2"') > svg(view | {"critical": []}).count('stroke-width="2"')
+    assert ">80<" in drawn  # the scale goes to 100 ms
 
 
 def test_track_of_a_run_that_was_given_up():

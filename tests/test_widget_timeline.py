@@ -110,6 +110,10 @@ def test_what_comes_in_the_middle_of_a_run_is_not_shown(net, made):
 def test_without_a_browser_it_is_a_picture(net, made):
     net.run()
     widget = made(net.timeline())
+    measured, simulated = widget.pictures()
+    assert measured["until"] == simulated["until"] == max(r.wall for r in net.records.values())
+    assert measured["budget"] == 1e6
+    assert measured["caption"].startswith("measured: ")
     data, _ = widget._repr_mimebundle_()
     assert data["text/html"].count("<svg") == 2
     assert "site 1" in data["text/plain"]

@@ -76,7 +76,10 @@ class Timeline(Widget):
 
     def pictures(self) -> list[dict[str, Any]]:
         """Return the timelines one below the other."""
-        return [views.timeline_view(record, hosts=self._hosts) for record in self._records.values()]
+        until = max((record.wall for record in self._records.values()), default=0.0)
+        same = {"hosts": self._hosts, "budget": self._budget, "until": until}
+        shown = [(name, views.timeline_view(record, **same)) for name, record in self._records.items()]
+        return [view | {"caption": f"{name}: {view['caption']}"} for name, view in shown]
 
     def python(self) -> str:
         """Return Python that makes this widget, for a program called ``net``."""

@@ -1,7 +1,8 @@
 """The timeline of a run: where time went, site by site.
 
 Contract: `timeline_view` takes a `RunRecord`; times are seconds since the run began.  ``bars`` are tasks,
-``moves`` the time from leaving a site to being there.  Waiting is where a lane is empty.
+``moves`` the time from leaving a site to being there, ``held`` the bytes that every site holds from a time
+on, ``critical`` the tasks and moves that the end waited for.  Waiting is where a lane is empty.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from collections.abc import Sequence
 from math import floor, log10
 from typing import Any
 
+from einsummable.runtime.critical import critical_path, span
 from einsummable.runtime.events import RUNNING, RunRecord
+from einsummable.taskgraph.held import Held, series
 from einsummable.taskgraph.tasks import Aggregate, Apply, Fused
 from einsummable.views import amounts, legends
 from einsummable.views.colours import CATEGORIES, INK, ink_on
@@ -21,6 +24,8 @@ from einsummable.views.taskgraphs import describe
 _SIZE = 12
 _WIDTH = 640.0
 _OTHER = "#9a9a9a"
+#: The height of the bytes that are held, their colour, and that of the budget.
+_MEMORY, _HELD, _BUDGET = 14.0, "#4a90c8", "#d0342c"
 #: Bars nearer than this many pixels are drawn as one.
 _TOUCH = 0.4
 _COPYING = "copying"
@@ -28,8 +33,24 @@ _COPYING = "copying"
 _TEXTS = 2000
 
 
-def timeline_view(record: RunRecord, *, hosts: Sequence[int] | None = None) -> dict[str, Any]:
-    """Return what ran where and when, and what moved, as a view."""
+def timeline_view(
+    record: RunRecord,
+    *,
+    hosts: Sequence[int] | None = None,
+    budget: float | None = None,
+    until: float = 0.0,
+) -> dict[str, Any]:
+    """Return what ran where and when, and what moved, as a view.
+
+    Parameters
+    ----------
+    hosts
+        The host of every site, where sites have hosts.
+    budget
+        The bytes that a site may hold, where there is a limit.
+    until
+        The time to which the picture goes at least, so that several can have one scale.
+    """
     tasks, graph = record.taskgraph.tasks, record.taskgraph.graph
     bars = [
         {
@@ -65,6 +86,10 @@ def timeline_view(record: RunRecord, *, hosts: Sequence[int] | None = None) -> d
         "sites": record.taskgraph.sites,
         "hosts": list(hosts) if hosts is not None else None,
         "wall": record.wall,
+        "until": until,
+        "budget": budget,
+        "critical": [event.task for event in critical_path(record)],
+        "held": [list(map(list, steps)) for steps in held(record)],
         "error": record.error,
         "bars": bars,
         "moves": moves,
@@ -72,6 +97,13 @@ def timeline_view(record: RunRecord, *, hosts: Sequence[int] | None = None) -> d
         "texts": {str(b["task"]): describe(record.taskgraph, b["task"]) for b in bars[:_TEXTS]},
     }
     return view | {"caption": _caption(view)}
+
+
+def held(record: RunRecord) -> tuple[tuple[tuple[float, int], ...], ...]:
+    """Return the bytes that every site holds from a time on, as far as the record goes."""
+    known = Held(record.taskgraph)
+    events = (*record.tasks, *record.moves)
+    return series((c for e in events for c in known.ended(e.task, *span(e))), record.taskgraph.sites)
 
 
 def _caption(view: dict[str, Any]) -> str:
@@ -112,10 +144,13 @@ def _union(spans: list[tuple[float, float]]) -> float:
 
 def draw(view: dict[str, Any]) -> Drawing:
     """Draw a view of `timeline_view`."""
-    end = max([view["wall"], *(b["stop"] for b in view["bars"]), *(m["stop"] for m in view["moves"])])
+    end = max(
+        [view["wall"], view["until"], *(b["stop"] for b in view["bars"]), *(m["stop"] for m in view["moves"])]
+    )
     scale = _WIDTH / end if end > 0 else 0.0
     lane = min(max(620.0 / max(view["sites"], 1), 7.0), 36.0)
-    gap = 6.0 if lane > 14 else 2.0
+    gap = (_MEMORY + 8.0 if lane > 30 else 6.0) if lane > 14 else 2.0
+    most = _most(view)
     colours = node_colours(view)
     d = Drawing()
     by_site: dict[str, dict[int, list[dict[str, Any]]]] = {
@@ -131,13 +166,17 @@ def draw(view: dict[str, Any]) -> Drawing:
         _name_lane(d, view, site, top, lane)
         _draw_moves(d, by_site["moves"][site], top + lane * 0.74, lane * 0.26, scale)
         _draw_bars(d, view, by_site["bars"][site], (top, lane * 0.7), scale, colours)
+        if lane > 30:
+            _draw_held(d, view, site, top + lane + _MEMORY + 1, scale, most)
         _write_share(d, view, site, top, lane)
-    bottom = view["sites"] * (lane + gap) - gap
+    bottom = view["sites"] * (lane + gap) - gap + (_MEMORY + 2 if lane > 30 else 0)
     _axis(d, end, scale, bottom)
     names = {n["id"]: n["name"] for n in view["nodes"]}
     shown = [(names[i], colour) for i, colour in colours.items() if colour != _OTHER]
     shown += [("other kernels", _OTHER)] if len(colours) > len(shown) else []
-    keys = [*legends.categories(shown), _key(_COPYING), _key("move arriving"), _key("waiting")]
+    keys = [*legends.categories(shown), *map(_key, (_COPYING, "move arriving", "waiting", "critical path"))]
+    if lane > 30:
+        keys.append(_key(f"bytes held, at most {amounts.nbytes(most)}"))
     d.flow(keys, _WIDTH + 40, gap=16, top=d.box[3] + 14)
     return d
 
@@ -182,7 +221,8 @@ def _draw_bars(
 ) -> None:
     top, height = at
     names = {n["id"]: n["name"] for n in view["nodes"]}
-    for merged in _merge(bars, scale):
+    critical = set(view["critical"])
+    for merged in _merge([bar | {"critical": bar["task"] in critical} for bar in bars], scale):
         x, width = merged["start"] * scale, max((merged["stop"] - merged["start"]) * scale, 0.6)
         with d.group(
             _bar_title(view, merged, names), node=merged["node"], site=merged["site"], task=merged["task"]
@@ -191,15 +231,12 @@ def _draw_bars(
                 d.rect(x, top + height * 0.25, width, height * 0.5, fill=INK, fill_opacity=0.4)
                 continue
             colour = colours[merged["node"]]
+            # The weight of a critical task is inside, so that its bar is no longer than the others.
+            weight = min(2.0, width / 2) if merged["critical"] else 1.0 if width > 3 else 0.2
+            edge = {"stroke_opacity": 1 if merged["critical"] else 0.35, "weight": weight}
+            inset = weight / 2 if merged["critical"] else 0.0
             d.rect(
-                x,
-                top,
-                width,
-                height,
-                fill=colour,
-                stroke=INK,
-                stroke_opacity=0.35,
-                weight=1 if width > 3 else 0.2,
+                x + inset, top + inset, width - 2 * inset, height - 2 * inset, fill=colour, stroke=INK, **edge
             )
             name = names[merged["node"]]
             if height > 15 and text_width(name, _SIZE) + 8 <= width:
@@ -219,8 +256,7 @@ def _merge(bars: list[dict[str, Any]], scale: float) -> list[dict[str, Any]]:
     for bar in sorted(bars, key=lambda b: (b["start"], b["stop"])):
         last = merged[-1] if merged else None
         near = last is not None and (bar["start"] - last["stop"]) * scale < _TOUCH
-        key = (bar["node"] if bar["computes"] else None, bar["computes"])
-        if near and key == (last["node"] if last["computes"] else None, last["computes"]):
+        if near and _look(bar) == _look(last):
             last["stop"] = max(last["stop"], bar["stop"])
             last["count"] += 1
             last["task"] = None
@@ -230,6 +266,36 @@ def _merge(bars: list[dict[str, Any]], scale: float) -> list[dict[str, Any]]:
         else:
             merged.append(bar | {"count": 1})
     return merged
+
+
+def _look(bar: dict[str, Any]) -> tuple:
+    """Return what two bars have in common that can be drawn as one."""
+    return bar["node"] if bar["computes"] else None, bar["computes"], bar["critical"]
+
+
+def _most(view: dict[str, Any]) -> float:
+    """Return the most bytes that any site holds; the budget where that is in sight of it."""
+    peak = max((size for steps in view["held"] for _, size in steps), default=0)
+    budget = view["budget"] or 0
+    return max(peak, budget if budget < 4 * peak else 0, 1)
+
+
+def _draw_held(d: Drawing, view: dict[str, Any], site: int, base: float, scale: float, most: float) -> None:
+    """Draw the bytes that a site holds as an area, and the budget as a line."""
+    points, level = [(0.0, base)], base
+    for at, size in view["held"][site]:
+        x = at * scale
+        points += [(x, level), (x, base - _MEMORY * size / most)]
+        level = points[-1][1]
+    points += [(view["wall"] * scale, level), (view["wall"] * scale, base)]
+    peak = max((size for _, size in view["held"][site]), default=0)
+    with d.group(f"site {site} holds at most {amounts.nbytes(peak)}", site=site):
+        d.polygon(points, fill=_HELD, fill_opacity=0.4)
+    d.line((0, base), (_WIDTH, base), stroke_opacity=0.3, weight=0.6)
+    if view["budget"] and view["budget"] <= most:
+        y = base - _MEMORY * view["budget"] / most
+        with d.group(f"budget of {amounts.nbytes(view['budget'])}"):
+            d.line((0, y), (_WIDTH, y), stroke=_BUDGET, dash="4 3")
 
 
 def _bar_title(view: dict[str, Any], bar: dict[str, Any], names: dict[int, str]) -> str:
@@ -288,6 +354,10 @@ def _key(what: str) -> Drawing:
             d.rect(0, 5, 18, 8, fill=INK, fill_opacity=0.4)
         case "waiting":
             d.rect(0, 2, 18, 14, fill=INK, fill_opacity=0.045, stroke=INK, stroke_opacity=0.2)
+        case "critical path":
+            d.rect(1, 3, 16, 12, stroke=INK, weight=2)
+        case _ if what.startswith("bytes"):
+            d.rect(0, 6, 18, 8, fill=_HELD, fill_opacity=0.4)
         case _:
             d.rect(0, 5, 18, 8, stroke=INK, stroke_opacity=0.6, weight=0.8)
             d.hatch(0, 5, 18, 8, step=5, stroke_opacity=0.6, weight=0.9)

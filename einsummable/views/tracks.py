@@ -22,7 +22,7 @@ from einsummable.runtime.events import (
     RunStarted,
     TaskEnded,
 )
-from einsummable.taskgraph.held import Held, series
+from einsummable.taskgraph.held import Held
 from einsummable.taskgraph.tasks import Aggregate, Apply, Fused, Move, TaskGraph, nbytes, work
 from einsummable.views import amounts, naming, timelines
 from einsummable.views.colours import palette
@@ -130,10 +130,8 @@ def track(record: RunRecord, name: str) -> dict[str, Any]:
         tracker.hear(event)
     found = tracker.take()
     path = critical_path(record)
-    changes = [(int(site), at, int(size)) for site, at, size in found["held"]]
-    levels = series(changes, record.taskgraph.sites)
-    peaks = [max((held for _, held in steps), default=0) for steps in levels]
     view = timelines.timeline_view(record)
+    peaks = [max((size for _, size in steps), default=0) for steps in view["held"]]
     return found | {
         "name": name,
         "critical": [event.task for event in path],
