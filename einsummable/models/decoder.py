@@ -18,6 +18,7 @@ from einsummable.errors import ShapeError
 from einsummable.models import decoding
 from einsummable.models.llama import Config
 from einsummable.models.sampling import Sampler
+from einsummable.planner.hardware import Hardware
 from einsummable.runtime.cluster import Cluster
 
 
@@ -31,8 +32,9 @@ class Decoder:
     weights
         Arrays by the names of `decoding.shapes`; where they are of another dtype than ``config.dtype``, they
         are cast.  Engines read from the file what is mapped from one (see `memmap`), each its blocks.
-    sites, cluster
-        Where to run, as for `compile`.
+    sites, cluster, hardware
+        Where to run, as for `compile`: with a `hardware` plans take the least time there, so that a small
+        model may well be left on one site; without, they share the work and move the fewest bytes.
 
     Attributes
     ----------
@@ -47,8 +49,9 @@ class Decoder:
         *,
         sites: int | None = None,
         cluster: Cluster | None = None,
+        hardware: Hardware | None = None,
     ) -> None:
-        self.config, self._cluster, self._sites = config, cluster, sites
+        self.config, self._cluster, self._sites, self._hardware = config, cluster, sites, hardware
         self._weights: dict[str, Any] = {}
         self.net = self._compile(1)
         dtype, names = dtypes.parse(config.dtype), decoding.shapes(config)
@@ -62,7 +65,8 @@ class Decoder:
 
     def _compile(self, tokens: int, **options: Any) -> Compiled:
         text = decoding.text(self.config, tokens, **options)
-        return pipeline.compile(text, self._weights, sites=self._sites, cluster=self._cluster)
+        where = {"sites": self._sites, "cluster": self._cluster, "hardware": self._hardware}
+        return pipeline.compile(text, self._weights, **where)
 
     def _put(self, name: str, array: Any, dtype: np.dtype = dtypes.F32) -> Any:
         layout = self.net.layout(name)
