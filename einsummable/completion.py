@@ -72,3 +72,17 @@ def complete(text: str, cursor: int, tensors: Iterable[str] | Mapping[str, objec
         if not text[: cursor - len(typed)].rpartition("\n")[2].strip():
             words += _STATEMENTS
     return sorted({w for w in words if w.startswith(typed) and w not in KEYWORDS - set(_STATEMENTS)})
+
+
+def kind(word: str, text: str, cursor: int, tensors: Iterable[str] | Mapping[str, object]) -> str:
+    """Return what `word`, one that `complete` offers for the same arguments, is: as a menu says it."""
+    if word in tensors:
+        return "tensor"
+    if inside_index(text, cursor):
+        return "label"
+    if word in AGGREGATES:
+        return "aggregate"
+    for words, name in ((FUNCTIONS, "function"), (macro_names(), "macro"), (CONSTANTS, "constant")):
+        if word in words:
+            return name
+    return "keyword" if word in _STATEMENTS else "function" if word == "concat" else "tensor"

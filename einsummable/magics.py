@@ -1,4 +1,4 @@
-"""The notebook's face: ``%%ein`` and its line magics.  With `magic_options` the only one that needs IPython.
+"""The notebook's face: ``%%ein`` and its line magics.  Only what is called magic needs IPython.
 
 Contract: a magic parses its line, calls `pipeline`, and displays what comes back.  Formulas reach the
 language as they are typed (nothing in braces is expanded), and a wrong one shows its message, carets and
@@ -8,26 +8,23 @@ no Python frames.
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 from IPython.display import display
 
-from einsummable import completion, pipeline
+from einsummable import pipeline
 from einsummable.background import LiveRun
 from einsummable.compiled import default_sites
 from einsummable.errors import PlanError, UnknownNameError, nearest
+from einsummable.magic_completion import make_matcher
 from einsummable.magic_options import plan_arguments, planning
 from einsummable.pipeline import Compiled
 from einsummable.runtime.cluster import Cluster, connect
-from einsummable.runtime.session import DistributedTensor
 
 if TYPE_CHECKING:
     from einsummable.widgets.cluster import ClusterPanel
@@ -264,55 +261,12 @@ def _check_name(name: str) -> None:
         raise UsageError(f"{name!r} is no name for a Python variable")
 
 
-# -------------------------------------------------------------------------------------- completion
-
-
-def _is_tensor(value: object) -> bool:
-    return isinstance(value, np.ndarray | np.generic | int | float | complex | DistributedTensor)
-
-
-def _options(magic: Any, typed: str) -> Iterator[str]:
-    """Yield the options of `magic`, a function with a `magic_arguments` parser, that begin with `typed`."""
-    for action in magic.parser._actions:
-        yield from (option for option in action.option_strings if option.startswith(typed))
-
-
-def make_matcher(shell: InteractiveShell) -> Any:
-    """Return the matcher that completes ``%%ein`` cells from the names of `shell`."""
-
-    @context_matcher()
-    def ein_matcher(context: CompletionContext) -> dict[str, Any]:
-        header, _, _ = context.full_text.partition("\n")
-        if header.split(maxsplit=1)[:1] != ["%%ein"]:
-            return {"completions": []}
-        lines = context.full_text.split("\n")
-        cursor = sum(len(line) + 1 for line in lines[: context.cursor_line]) + context.cursor_position
-        if context.cursor_line == 0:
-            typed = context.line_with_cursor[: context.cursor_position].rpartition(" ")[2]
-            words = list(_options(EinMagics.ein, typed)) if typed.startswith("-") else []
-            return {
-                "completions": [SimpleCompletion(w, type="param") for w in words],
-                "matched_fragment": typed,
-            }
-        names = [n for n, v in shell.user_ns.items() if not n.startswith("_") and _is_tensor(v)]
-        start = len(header) + 1
-        body = context.full_text[start:]
-        words = completion.complete(body, cursor - start, names)
-        return {
-            "completions": [SimpleCompletion(w, type="ein") for w in words],
-            "matched_fragment": completion.word_before(body, cursor - start),
-            "suppress": True,
-        }
-
-    return ein_matcher
-
-
 def load(ipython: InteractiveShell) -> None:
     """Register magics and completion with `ipython`; loading twice registers once."""
     unload(ipython)
     magics = EinMagics(ipython)
     ipython.register_magics(magics)
-    matcher = make_matcher(ipython)
+    matcher = make_matcher(ipython, magics)
     if ipython.Completer is not None:
         ipython.Completer.custom_matchers.append(matcher)
     ipython.einsummable = (magics, matcher)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from einsummable.completion import complete
+from einsummable.completion import complete, kind
 
 TEXT = """H[batch,hidden] = relu(sum[depth] X[batch,depth] * W[depth,hidden])
 Y[batch,out] = """
@@ -56,3 +56,24 @@ def test_infix_functions_are_not_offered_by_name():
 def test_tensors_of_whole_numbers_may_look_up():
     tensors = {"tokens": np.arange(3), "tomatoes": np.ones(3)}
     assert complete("H[t,d] = E[to", 13, tensors) == ["tokens"]
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "expected"),
+    [
+        ("Y[i] = ", "relu", "function"),
+        ("Y[i] = ", "concat", "function"),
+        ("Y[i] = ", "sum", "aggregate"),
+        ("Y[i] = ", "softmax", "macro"),
+        ("Y[i] = ", "inf", "constant"),
+        ("", "output", "keyword"),
+        ("Y[i] = X[i]\nZ[i] = ", "Y", "tensor"),
+        ("Y[i] = ", "X", "tensor"),
+        ("Y[i] = X[", "i", "label"),
+        ("Y[i] = X[", "tok", "tensor"),
+    ],
+)
+def test_a_menu_says_what_a_word_is(text, word, expected):
+    tensors = {"X": np.ones(3), "tok": np.ones(3, int)}
+    assert word in complete(text, len(text), tensors)
+    assert kind(word, text, len(text), tensors) == expected

@@ -46,6 +46,7 @@ LAYERS = [
     {"training"},
     {"models"},
     {"completion"},
+    {"magic_completion", "magic_options"},
     {"magics"},
     {"cli"},
 ]

@@ -138,9 +138,16 @@ def test_wrong_use_is_one_message(shell, cell, message):
         ("%%ein G --no", {"--no-show"}, {"relu"}),
         ("%%ein G\nC[row,k] = A[ro", {"row"}, {"round"}),
         ("%%ein_other\nrel", set(), {"relu"}),
+        ("%%ein --me", {"--memory"}, {"--memoryview"}),
+        ("%ein_run --li", {"--live"}, {"license", "list"}),
+        ("watched = %ein_run mat", {"matmul"}, {"math"}),
+        ("%ein_explain matmul ma", set(), {"matmul"}),
+        ("%ein_cluster st", {"start", "stop"}, {"staticmethod"}),
+        ("%ein_nothing st", set(), {"start"}),
     ],
 )
 def test_completion_inside_a_cell(shell, cell, offered, refused):
+    run(shell, f"%%ein matmul --no-show\n{MATMUL}")
     with provisionalcompleter():
         found = {c.text for c in shell.Completer.completions(cell, len(cell))}
     assert offered <= found

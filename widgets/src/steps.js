@@ -155,7 +155,12 @@ function board(view, frame) {
     return flight;
   }
 
-  return { show, fly };
+  /** Scrolls to what runs, once there is room to scroll in. */
+  function follow(now) {
+    if (now) reveal(frame, cards[now.task]);
+  }
+
+  return { show, fly, follow };
 }
 
 /** Scrolls `frame`, and nothing around it, so that `card` is seen. */
@@ -173,7 +178,7 @@ function render({ model, el, signal }) {
   const nodes = new Map(view.nodes.map((node) => [node.id, node]));
   const root = element("div", "ein-widget ein-steps");
   root.tabIndex = -1;
-  root.dataset.lmSuppressShortcuts = "true"; // arrows are for the steps here, not for Jupyter's cells
+  root.dataset.lmSuppressShortcuts = "true"; // also where nothing selectable has the focus
   let timer = 0;
   let flight = null;
 
@@ -263,6 +268,9 @@ function render({ model, el, signal }) {
     { signal },
   );
   signal?.addEventListener("abort", stop);
+  const sized = new ResizeObserver(() => cards.follow(places[model.get("step") - 1]));
+  sized.observe(blocks);
+  signal?.addEventListener("abort", () => sized.disconnect());
   model.on("change:step", () => show());
   selection.refresh(model.get("links"));
   show();

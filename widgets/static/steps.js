@@ -257,7 +257,10 @@ function board(view, frame) {
     };
     return flight.onfinish = land, flight.oncancel = land, flight;
   }
-  return { show, fly };
+  function follow(now) {
+    now && reveal(frame, cards[now.task]);
+  }
+  return { show, fly, follow };
 }
 function reveal(frame, card) {
   let [room, box] = [frame.getBoundingClientRect(), card.getBoundingClientRect()], shift = (low, high, from, to) => low < from ? low - from : high > to ? high - to : 0, left = shift(box.left - 20, box.right + 20, room.left, room.right), top = shift(box.top - 20, box.bottom + 20, room.top, room.bottom);
@@ -313,7 +316,9 @@ function render({ model, el, signal }) {
       event.preventDefault();
     },
     { signal }
-  ), signal?.addEventListener("abort", stop), model.on("change:step", () => show()), selection.refresh(model.get("links")), show();
+  ), signal?.addEventListener("abort", stop);
+  let sized = new ResizeObserver(() => cards.follow(places[model.get("step") - 1]));
+  sized.observe(blocks), signal?.addEventListener("abort", () => sized.disconnect()), model.on("change:step", () => show()), selection.refresh(model.get("links")), show();
 }
 var steps_default = { render };
 export {
