@@ -17,7 +17,7 @@ from einsummable.dtypes import BF16, BOOL, C128, F16, F32, F64, I64, ScalarType,
 from einsummable.errors import DtypeError, ShapeError, UnknownNameError
 from einsummable.evaluate import evaluate
 from einsummable.functions import FUNCTIONS
-from einsummable.graph import Einsummable, Position
+from einsummable.graph import Einsummable, Position, flops
 from einsummable.language.elaborate import InputSpec, elaborate
 from einsummable.language.parser import parse
 from einsummable.models import llama
@@ -174,6 +174,45 @@ def test_ties_of_an_aggregate_are_shared_evenly():
 def test_a_product_with_zeros(x, want):
     got = run("L = prod[i] x[i]\ndx = grad L wrt x", x=x)
     np.testing.assert_array_equal(got["dx"], want)
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 11])
+def test_second_and_third_derivatives_of_a_product_with_zeros(n, zeros):
+    x, v = np.arange(n) - 2.5, np.arange(n) + 1.0
+    x[:zeros] = 0
+    lines = ["L = prod[i] x[i]", "dx = grad L wrt x", "M = v[i]*dx[i]", "Hv = grad M wrt x", "N = v[i]*Hv[i]"]
+    got = run("\n".join([*lines, "d3 = grad N wrt x", "output dx, Hv, d3"]), x=x, v=v)
+
+    def without(*left_out):
+        twice = len(set(left_out)) < len(left_out)
+        return 0 if twice else np.prod([x[k] for k in range(n) if k not in left_out])
+
+    each = range(n)
+    np.testing.assert_allclose(got["dx"], [without(i) for i in each])
+    np.testing.assert_allclose(got["Hv"], [sum(v[j] * without(i, j) for j in each) for i in each])
+    third = [sum(v[j] * v[k] * without(i, j, k) for j in each for k in each) for i in each]
+    np.testing.assert_allclose(got["d3"], third)
+
+
+def test_second_derivatives_of_a_product_over_several_labels_are_slopes():
+    rng = np.random.default_rng(0)
+    for dtype in (F64, C128):
+        x = noise(rng, (2, 3, 3), dtype)
+        x[0, 1, 2] = x[1, 0, 0] = x[1, 2, 1] = 0
+        made = program("L = sum[b] (b + 1) * abs(prod[i,j] x[b,i,j] - 0.5)**2", x=x)
+        builder = GraphBuilder.resume(differentiate(made, "L", ["x"]))
+        (i,) = (o for n, o in builder.build().outputs if n == "dx")
+        s, labels = ScalarBuilder(), ["b", "i", "j"]
+        part = s.call("real", s.call("mul", s.arg(0), s.const(1 - 0.5j))) if dtype == C128 else s.arg(0)
+        weighed = s.build(s.call("mul", part, s.call("cos", s.call("add", s.label("i"), s.label("j")))))
+        builder.output("M", builder.einsummable("", [(i, labels)], weighed, "sum"))
+        assert_gradients(builder.build(), {"x": x}, of="M")
+
+
+def test_the_gradient_of_a_product_takes_a_few_steps_a_factor():
+    made = differentiate(program("L = prod[i] x[i]", x=(1000,)), "L", ["x"])
+    assert sum(map(flops, made.nodes)) < 20 * 1000
 
 
 def test_a_broadcast_a_mean_a_trace():

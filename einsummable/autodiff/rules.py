@@ -2,8 +2,8 @@
 
 Contract: `back` yields, for each input that matters, a term of the cotangent of that input.  An einsummable
 sums over the labels that the input lacks, and only over those that the term has: another is a factor.  Ties
-of ``max`` and ``min`` share evenly; ``prod`` divides by no zero (its second derivatives at a zero are those
-of the zero held fixed).  Parts of tensors are put back among zeros; a table's row sums what was taken of it.
+of ``max`` and ``min`` share evenly; a factor of ``prod`` gets the product of the others, without a division.
+Parts of tensors are put back among zeros; a table's row sums what was taken of it.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from einsummable.autodiff.formula import (
     to_node,
     type_of,
 )
+from einsummable.autodiff.others import others
 from einsummable.builder import GraphBuilder
 from einsummable.contract import Contraction, append, contraction_path
 from einsummable.functions import FUNCTIONS
@@ -252,28 +253,15 @@ def _extreme(here: Here, g: Formula) -> Terms:
 
 
 def _product(here: Here, g: Formula) -> Terms:
-    """Yield the terms of a product: that of the other factors, by division where there is no zero."""
+    """Yield the terms of a product: for each factor the cotangent times the others."""
     node, builder = here.node, here.builder
     bare, inner, _ = _unaggregated(here)
-    outer = node.space[: len(node.out)]
+    g = settled(builder, g, node.dtype, here.origin)
+    factors = to_node(builder, inner, dtypes.accumulator(node.dtype), here.origin)
+    rest = others(builder, factors, len(node.aggregated), here.origin)
     w = Writer(builder)
-    zero = w.write(inner).call("eq", 0)
-    zeros = _aggregated(here, w, where(zero, 1.0, 0.0), "sum", dtypes.accumulator(dtypes.real_of(node.dtype)))
-    w = Writer(builder)
-    factor = w.write(inner)
-    others = _aggregated(here, w, where(factor.call("eq", 0), 1, factor), "prod", node.dtype)
-
-    def scaled(count: int) -> Formula:
-        w = Writer(builder)
-        counted = w.read(zeros, node.out).call("eq", count)
-        value = where(counted, w.write(g) * w.read(others, node.out).conj(), 0)
-        return settled(builder, w.formula(value, outer), node.dtype, here.origin)
-
-    w = Writer(builder)
-    factor = w.write(inner)
-    divided = w.write(scaled(0)) / factor.conj()
-    spread = w.formula(where(factor.call("eq", 0), w.write(scaled(1)), divided), node.space)
-    yield from _sum(bare, spread, inside=bare.i is None)
+    spread = w.write(g) * w.read(rest, inner.out).conj()
+    yield from _sum(bare, w.formula(spread, node.space), inside=bare.i is None)
 
 
 # -------------------------------------------------------------------------------- other nodes
