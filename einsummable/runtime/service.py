@@ -141,6 +141,8 @@ class Service:
                 self.programs.pop(tag, None)
             case wire.CLOCK:
                 self._answer(wire.DONE, run, 0, np.array([time.time(), time.time() - clock()]))
+            case wire.USAGE:
+                self._answer(wire.DONE, run, 0, np.array([_resident()], np.uint64))
 
     def _on_lost(self, peer: int, reason: str) -> None:
         if peer == DRIVER:
@@ -326,6 +328,13 @@ def _own(block: np.ndarray) -> np.ndarray:
     base = block.base
     larger = isinstance(base, np.ndarray) and base.nbytes > block.nbytes
     return block.copy() if larger or not block.flags.writeable else block
+
+
+def _resident() -> int:
+    """Return the bytes of memory that this process takes."""
+    import psutil
+
+    return psutil.Process().memory_info().rss
 
 
 def _limit_threads(threads: int) -> tuple[int, str]:

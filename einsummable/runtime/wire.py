@@ -19,6 +19,7 @@ CLOCK    driver to site      what time is it?  Answer: DONE with a Unix time and
 READY    site to site        there is space for a block; tag: the Move
 SEES     driver to site      is this file there?  JSON of a `mapped.File`.  Answer: DONE, one byte, 1 or 0
 LOAD     driver to site      keep this block of a file; tag: its number.  Answer: DONE, bytes read, as uint64
+USAGE    driver to site      how large is your process?  Answer: DONE, bytes of memory, as uint64
 RESULT   site to driver      a block; tag: the task that made it, or the block's number
 LOG      site to driver      new rows of the lists of a SiteLog, as float64
 BUSY     site to driver      ends the answer to REPORT; tag: one more than the running task, 0 if none
@@ -39,7 +40,8 @@ import numpy as np
 from einsummable import dtypes
 from einsummable.mapped import File, Region
 
-BLOCK, INPUT, RUN, ABORT, REPORT, STORE, FETCH, FREE, FORGET, CLOCK, READY, SEES, LOAD = range(13)
+BLOCK, INPUT, RUN, ABORT, REPORT, STORE, FETCH, FREE, FORGET, CLOCK, READY = range(11)
+SEES, LOAD, USAGE = range(11, 14)
 RESULT, LOG, BUSY, DONE, FAILED, NEED = range(16, 22)
 
 #: In FAILED: the site could not go on because of another, or was told to end.
