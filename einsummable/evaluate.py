@@ -51,7 +51,7 @@ def read_params(graph: EinGraph, values: Mapping[str, object]) -> dict[str, np.g
     for name, i, limit in graph.param_limits:
         value, node = int(read[name]), graph.nodes[i]
         place = {"text": graph.text, "spans": (node.origin.span,) if node.origin.span else ()}
-        if isinstance(limit, int) and not 0 <= value < limit:
+        if isinstance(limit, int) and not -limit <= value < limit:
             message = f"the scalar {name!r} is {value}, but the dimension it indexes has extent {limit}"
             raise ShapeError(message, **place)
         if isinstance(limit, np.dtype) and not dtypes.fits(value, limit):

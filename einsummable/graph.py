@@ -273,7 +273,7 @@ class Position:
     """The index that `Select` takes in one dimension of its input: ``start + step·label + param``.
 
     Without a `label` it is one index and the dimension goes away; `param` names a scalar of the caller's
-    scope, known only when the program runs.
+    scope, known only when the program runs, which counts from the end where it is negative.
     """
 
     label: str | None = None

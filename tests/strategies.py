@@ -360,7 +360,7 @@ def data_for(graph, seed=0):
                     room[p.param] = min(n, room.get(p.param, n))
     params = {}
     for p in graph.params:
-        value = int(rng.integers(0, room[p.name])) if p.name in room else int(rng.integers(-3, 4))
+        value = int(rng.integers(-room.get(p.name, 3), room.get(p.name, 4)))
         params[p.name] = np.asarray(value).astype(p.type.dtype)[()]
     return arrays, params
 

@@ -303,6 +303,8 @@ def test_parts_are_put_back_among_zeros():
         np.testing.assert_array_equal(got["dx"], want)
     got = run("L = x[@n] + 2*x[0]\ndx = grad L wrt x", {"n": 4}, x=x)
     np.testing.assert_array_equal(got["dx"], [2, 0, 0, 0, 1, 0])
+    got = run("L = x[@n] + 2*x[-1]\ndx = grad L wrt x", {"n": -2}, x=x)
+    np.testing.assert_array_equal(got["dx"], [0, 0, 0, 0, 1, 2])
 
 
 @pytest.mark.parametrize("dtype", [F16, BF16])

@@ -315,8 +315,10 @@ def test_an_index_from_a_scalar_is_checked():
     data = np.arange(12, dtype="f4").reshape(3, 4)
     kernel = prepare(Call.of(graph, graph.nodes[1]), (2,))
     np.testing.assert_array_equal(kernel([data[:, 1:4]], (0,), {"n": np.int64(2)}), [9, 11])
-    with pytest.raises(ShapeError, match="the scalar 'n' is 3, the dimension it indexes has 3"):
-        kernel([data[:, 1:4]], (0,), {"n": np.int64(3)})
+    np.testing.assert_array_equal(kernel([data[:, 1:4]], (0,), {"n": np.int64(-3)}), [1, 3])
+    for n in (3, -4):
+        with pytest.raises(ShapeError, match=f"the scalar 'n' is {n}, the dimension it indexes has 3"):
+            kernel([data[:, 1:4]], (0,), {"n": np.int64(n)})
 
 
 def test_equal_calls_share_a_kernel():

@@ -322,7 +322,10 @@ def _select(here: Here, g: Formula) -> Formula:
     value = w.write(g)
     for d, p in enumerate(node.positions):
         if p.label is None:
-            at = Value(w.b, w.b.param(p.param)) if p.param is not None else value.lift(p.start)
+            at = value.lift(p.start)
+            if p.param is not None:
+                given = Value(w.b, w.b.param(p.param))
+                at = where(given.call("lt", 0), given + node.source_shape[d], given)
             value = where(w.label(f"d{d}").call("eq", at), value, 0)
     return w.formula(value, space)
 

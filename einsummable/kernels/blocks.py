@@ -152,7 +152,7 @@ def _selection(node: Select) -> Kernel:
         if p.param is None:
             return 0 if p.label is None else slice(None, None, p.step)
         value = int(params[p.param])
-        if not 0 <= value < extent:
+        if not -extent <= value < extent:
             raise ShapeError(f"the scalar {p.param!r} is {value}, the dimension it indexes has {extent}")
         return value
 
