@@ -9,7 +9,7 @@ from einsummable import views
 from einsummable.runtime.events import Event, Progress, RunEnded, RunRecord, RunStarted, recorded
 from einsummable.taskgraph.tasks import TaskGraph
 from einsummable.views.neighbours import neighbour_links
-from einsummable.views.tracks import TEXTS, Tracker, run_view
+from einsummable.views.tracks import TEXTS, Tracker, run_view, stage, track
 from einsummable.widgets.base import Widget, bundle
 
 MEASURED, SIMULATED = "measured", "simulated"
@@ -45,19 +45,30 @@ class Timeline(Widget):
         self._heard: list[Event] = []
         self._tracker: Tracker | None = None
         super().__init__()
-        self._show(taskgraph, dict(records))
+        self._set(taskgraph)
+        self._show({name: record for name, record in records.items() if name != SIMULATED})
 
-    def _show(self, taskgraph: TaskGraph, records: dict[str, RunRecord]) -> None:
-        self._taskgraph, self._records = taskgraph, records
+    def _set(self, taskgraph: TaskGraph) -> None:
+        """Make ready for runs of `taskgraph`; what all of them share is made once."""
+        self._taskgraph = taskgraph
+        self._stage = stage(taskgraph, hosts=self._hosts, budget=self._budget)
+        # Inputs that lie elsewhere now make other tasks than those that were simulated.
+        same = {name: record for name, record in self._below.items() if record.taskgraph is taskgraph}
+        self._simulated, self._tracks = same, [track(record, name) for name, record in same.items()]
         self.links = neighbour_links(taskgraph, each=len(taskgraph.tasks) <= TEXTS)
-        self.view = run_view(taskgraph, records, hosts=self._hosts, budget=self._budget)
+
+    def _show(self, records: dict[str, RunRecord]) -> None:
+        self._records = records | self._simulated
+        above = [track(record, name) for name, record in records.items()]
+        self.view = run_view(self._stage, [*above, *self._tracks])
 
     def __call__(self, event: Event) -> None:
         """Hear one event of a run."""
         if isinstance(event, RunStarted):
+            if event.taskgraph is not self._taskgraph:
+                self._set(event.taskgraph)
             self._heard, self._tracker = [], Tracker(event.taskgraph)
-            empty = {MEASURED: recorded(event.taskgraph, [event])}
-            self._show(event.taskgraph, empty | self._simulated(event.taskgraph))
+            self._show({MEASURED: recorded(event.taskgraph, [event])})
         if self._tracker is None:  # it came in the middle of a run
             return
         self._heard.append(event)
@@ -66,13 +77,8 @@ class Timeline(Widget):
             case Progress():
                 self.send({"run": MEASURED, "more": self._tracker.take()})
             case RunEnded():
-                record = recorded(self._taskgraph, self._heard)
-                self._show(self._taskgraph, {MEASURED: record} | self._simulated(self._taskgraph))
+                self._show({MEASURED: recorded(self._taskgraph, self._heard)})
                 self._heard, self._tracker = [], None
-
-    def _simulated(self, taskgraph: TaskGraph) -> dict[str, RunRecord]:
-        """Return the simulated run, if it is one of the same tasks: inputs may lie elsewhere now."""
-        return {name: record for name, record in self._below.items() if record.taskgraph is taskgraph}
 
     def pictures(self) -> list[dict[str, Any]]:
         """Return the timelines one below the other."""

@@ -149,21 +149,10 @@ def _caption(record: RunRecord, steps: int, spent: tuple[float, float, float], p
     return f"{path}; at most {amounts.nbytes(max(peaks, default=0))} held on a site"
 
 
-def run_view(
-    taskgraph: TaskGraph,
-    records: Mapping[str, RunRecord],
-    *,
-    hosts: Sequence[int] | None = None,
-    budget: float | None = None,
-) -> dict[str, Any]:
-    """Return runs of one program, to be drawn on one scale; `hosts` and `budget` as in `stage`."""
-    tracks = [track(record, name) for name, record in records.items()]
-    return {
-        "kind": "run",
-        "stage": stage(taskgraph, hosts=hosts, budget=budget),
-        "tracks": tracks,
-        "caption": "\n".join(f"{t['name']}: {t['caption']}" for t in tracks),
-    }
+def run_view(stage: Mapping[str, Any], tracks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return runs of one program as a view, the first one above, to be drawn on one scale."""
+    told = (f"{t['name']}: {t['caption']}" for t in tracks)
+    return {"kind": "run", "stage": stage, "tracks": list(tracks), "caption": "\n".join(told)}
 
 
 def _kind(task: object) -> str:
