@@ -106,7 +106,7 @@ def _at_a_time(space: Space, vector: str, steps: int, rows: int) -> tuple[int, i
     each = 1 if node.is_contraction else 2
     for height in (8, 4, 3, 2):
         used = height * count * each + height + count
-        if height <= rows and height * count <= registers // 2 and used < registers:
+        if height <= rows and height * count <= registers // 2 and used <= registers + 1:
             return height, count
     return 1, count
 
