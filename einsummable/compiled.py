@@ -145,8 +145,8 @@ class Compiled(Interactive):
 
     @property
     def limit(self) -> float:
-        """The bytes that a site may hold."""
-        given = [self.memory, None if self.hardware is None else self.hardware.memory]
+        """The bytes that a site may hold: the least of `memory`, of the hardware and of where it runs."""
+        given = [self.memory, getattr(self.hardware, "memory", None), getattr(self.executor, "memory", None)]
         return min((n for n in given if n is not None), default=inf)
 
     @cached_property

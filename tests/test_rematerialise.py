@@ -15,6 +15,7 @@ from einsummable.evaluate import evaluate
 from einsummable.planner.eindecomp import plan as eindecomp
 from einsummable.planner.hardware import host
 from einsummable.rematerialise import candidates, computed_again, moment, peak, rematerialise
+from einsummable.runtime.local import LocalExecutor
 from einsummable.taskgraph.allocate import allocate
 
 HEADS = """
@@ -163,6 +164,16 @@ def test_the_memory_of_a_hardware_is_kept_to_in_a_run():
     net = ein.compile(text, arrays_of(shapes), hardware=replace(host(1), memory=memory))
     assert net.budget == memory
     assert ein.compile(text, hardware=host(1), **shapes).budget is None
+    want = ein.compile(text, arrays_of(shapes), sites=1).run()["L"]
+    np.testing.assert_allclose(net.run()["L"], want, rtol=1e-4)
+
+
+def test_the_memory_of_where_it_runs_counts():
+    text, shapes = mlp(6), mlp_shapes(6)
+    graph = ein.compile(text, sites=1, **shapes).graph
+    memory = min(planned(g, 1) for g in candidates(graph))
+    net = ein.compile(text, arrays_of(shapes), cluster=LocalExecutor(1, memory=memory))
+    assert computed_again(net.plan.graph)
     want = ein.compile(text, arrays_of(shapes), sites=1).run()["L"]
     np.testing.assert_allclose(net.run()["L"], want, rtol=1e-4)
 
