@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 #: The name of the cluster in the notebook's namespace, for use from Python.
 CLUSTER = "ein_cluster"
+#: The name of the run that was started last to be watched.
+LIVE = "ein_live"
 
 
 @magics_class
@@ -55,7 +57,7 @@ class EinMagics(Magics):
     @argument("--no-show", action="store_true", help="display nothing")
     @no_var_expand
     @cell_magic
-    def ein(self, line: str, cell: str) -> LiveRun | None:
+    def ein(self, line: str, cell: str) -> None:
         """Build an EinGraph from the formulas of the cell, and show it.
 
         Each line defines one tensor; a label that the left side lacks is summed::
@@ -83,10 +85,12 @@ class EinMagics(Magics):
             self.shell.user_ns[args.name] = net
         if args.plan:
             net.tasks  # noqa: B018 - planning is what was asked for
-        run = self._run(net, keep=args.keep, live=args.live) if args.run else None
-        if not args.no_show:
+        if not args.no_show and args.live:
             display(net)
-        return run
+        if args.run:
+            self._run(net, keep=args.keep, live=args.live)
+        if not args.no_show and not args.live:
+            display(net)
 
     @magic_arguments()
     @argument("name", help="a program that %%%%ein made")
@@ -116,21 +120,21 @@ class EinMagics(Magics):
     @argument("--live", action="store_true", help="run in the background, and watch it")
     @argument("--no-show", action="store_true", help="display nothing")
     @line_magic
-    def ein_run(self, line: str) -> LiveRun | None:
+    def ein_run(self, line: str) -> None:
         """Run a program with the notebook's present arrays and scalars, and bind its outputs.
 
         It is compiled again where their shapes, dtypes or kinds are other ones now.  With ``--live`` the cell
-        is done at once and shows how far the run is; outputs are bound when they are there.
+        is done at once and shows how far the run is, which is called ``ein_live``; outputs are bound when
+        they are there.
         """
         args = parse_argstring(self.ein_run, line)
         net = self._compiled(args.name)
         if args.on is not None:
             net = net.replan(cluster=self._where(args.on))
         net = self.shell.user_ns[args.name] = net.renew(self._namespace())
-        run = self._run(net, keep=args.keep, live=args.live)
-        if run is None and not args.no_show:
+        self._run(net, keep=args.keep, live=args.live)
+        if not args.live and not args.no_show:
             display(net.last)
-        return run
 
     @magic_arguments()
     @argument("name", help="a program that %%%%ein made")
@@ -154,14 +158,15 @@ class EinMagics(Magics):
         net = self._compiled(parse_argstring(self.ein_steps, line).name)
         display(net.steps(self._inputs(net)))
 
-    def _run(self, net: Compiled, *, keep: bool, live: bool) -> LiveRun | None:
+    def _run(self, net: Compiled, *, keep: bool, live: bool) -> None:
         """Run `net` with the notebook's present values, and bind what it makes: now, or when it is there."""
         if not live:
             self.shell.user_ns.update(net.run(self._inputs(net), keep=keep))
-            return None
-        run = net.run_live(self._inputs(net), keep=keep)
+            return
+        drawn = [] if find_spec("anywidget") is None else [net.timeline(live=True)]
+        run = self.shell.user_ns[LIVE] = net.run_live(self._inputs(net), keep=keep)
         run.listen(self._bind)
-        return run
+        display(run, *drawn)
 
     def _bind(self, run: LiveRun) -> None:
         if run.done and run.error is None:

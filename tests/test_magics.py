@@ -267,19 +267,23 @@ def test_planning_again_keeps_what_no_option_says(shell):
 # ------------------------------------------------------------------------------------------ widgets
 
 
-def test_a_live_run_binds_its_results_when_they_are_there(shell):
+def test_a_live_run_is_shown_and_binds_its_results_when_they_are_there(shell):
     run(shell, f"%%ein G --no-show\n{MATMUL}")
-    _, error = run(shell, "watched = %ein_run G --live")
+    captured, error = run(shell, "%ein_run G --live")
     assert error is None
-    shell.user_ns["watched"].result(timeout=30)
+    figures, timeline = (shown.data for shown in captured.outputs)
+    assert "tasks" in figures["text/plain"]
+    assert "site 1" in timeline["text/plain"]
+    assert isinstance(shell.user_ns["ein_live"], LiveRun)
+    shell.user_ns["ein_live"].result(timeout=30)
     np.testing.assert_array_equal(shell.user_ns["C"], shell.user_ns["A"] @ shell.user_ns["B"])
 
 
 def test_a_cell_can_run_live(shell):
-    _, error = run(shell, f"%%ein G --no-show --run --live\n{MATMUL}")
+    captured, error = run(shell, f"%%ein G --run --live\n{MATMUL}")
     assert error is None
-    assert isinstance(shell.user_ns["_"], LiveRun)  # the value of the cell, which a notebook shows
-    assert shell.user_ns["_"].result(timeout=30)["C"].shape == (2, 4)
+    assert len(captured.outputs) == 3
+    assert shell.user_ns["ein_live"].result(timeout=30)["C"].shape == (2, 4)
 
 
 def test_steps_are_shown_with_the_arrays_of_now(shell):

@@ -38,7 +38,7 @@ def test_a_run_on_two_engines_is_watched_and_cancelled(notebook, app):
             ARRAYS,
             LINES.format(200),
             START.format(" --on cluster"),
-            "run = %ein_run net --live\nrun",
+            "%ein_run net --live",
             "x = np.arange(4.0)",
         ],
         app=app,
@@ -50,13 +50,14 @@ def test_a_run_on_two_engines_is_watched_and_cancelled(notebook, app):
         timeout=120_000,
     )
     assert state(page) == "running"
+    assert page.locator(".ein-timeline").count() == 1
     names = page.locator(".ein-live tbody th").all_text_contents()
     assert [name.partition(",")[0] for name in names[:2]] == ["engine 0", "engine 1"]
     page.get_by_role("button", name="Cancel the run").click()
     await_state(page, "cancelled", 30)
     assert 5 < done(page) < int(opened.python("print(len(net.tasks.tasks))"))
     assert page.get_by_role("button", name="Cancel the run").is_disabled()
-    assert opened.python("print(type(run.error).__name__)") == "CancelledError"
+    assert opened.python("print(type(ein_live.error).__name__)") == "CancelledError"
     # and the cluster is usable
     opened.python(
         "get_ipython().run_cell_magic('ein', 'small --run --no-show --on cluster', 'y[i] = 2 * x[i]')"
