@@ -12,6 +12,7 @@ import runpy
 import subprocess
 import sys
 import time
+import webbrowser
 from collections.abc import Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -23,7 +24,7 @@ import numpy as np
 from einsummable import pipeline
 from einsummable.display import picture
 from einsummable.errors import EinsummableError
-from einsummable.models import chain, generate, knn
+from einsummable.models import chain, gallery, generate, knn
 from einsummable.runtime.cluster import Cluster
 from einsummable.runtime.executor import Executor
 
@@ -56,6 +57,11 @@ def _parser() -> argparse.ArgumentParser:
     demo.add_argument("--engines", type=_positive, default=2, help="engines of the cluster (default 2)")
     demo.add_argument("--size", type=_positive, default=2048, help="size of the matrix chain (default 2048)")
     demo.add_argument("--out", type=Path, default=Path("einsummable-demo"), help="folder for the pictures")
+    demo.add_argument("--web", action="store_true", help="serve the plan explorer as a page instead")
+    demo.add_argument(
+        "--port", type=_port, default=0, help="with --web: of the page (default: any that is free)"
+    )
+    demo.add_argument("--no-open", action="store_true", help="with --web: do not open a browser")
     demo.set_defaults(command=_demo)
     lab = commands.add_parser("lab", help="open JupyterLab on the notebooks")
     lab.add_argument("options", nargs=argparse.REMAINDER, help="passed on to jupyter lab")
@@ -79,10 +85,18 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port")
+    return int(text)
+
+
 # ------------------------------------------------------------------------------------------ demo
 
 
 def _demo(args: argparse.Namespace) -> int:
+    if args.web:
+        return _web(args.port, open_browser=not args.no_open)
     args.out.mkdir(parents=True, exist_ok=True)
     jobs = {
         "digits nearest neighbour": (knn, knn.inputs(), "pred"),
@@ -134,6 +148,27 @@ def _timed(call) -> tuple:  # noqa: ANN001
         call()
         seconds.append(time.perf_counter() - start)
     return result, median(seconds)
+
+
+def _web(port: int, *, open_browser: bool) -> int:
+    """Serve the plan explorer until Ctrl-C or SIGTERM."""
+    if find_spec("anywidget") is None:
+        raise EinsummableError("anywidget is not installed", notes=("pip install 'einsummable[notebook]'",))
+    from einsummable.widgets.page import Server
+
+    try:
+        server = Server(gallery.PROGRAMS, lambda text: pipeline.compile(text, sites=8).explore(), port=port)
+    except OSError as error:
+        raise EinsummableError(f"port {port} cannot be used: {error.strerror}") from error
+    with server:
+        print(f"the plan explorer is at {server.url} (Ctrl-C ends it)", flush=True)
+        if open_browser:
+            webbrowser.open(server.url)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print()
+    return 0
 
 
 # ---------------------------------------------------------------------------------- other commands

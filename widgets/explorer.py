@@ -61,12 +61,20 @@ class Explorer(Widget):
         self._history = History(setting.json())
         self._latest = Latest(lambda what, since: self.set_trait("busy", {"what": what, "since": since}))
         super().__init__(setting=setting.json(), graph=explorer.explorer_graph(graph))
-        self.on_msg(lambda _, content, __: self.ask(**content) if "do" in content else None)
         self.observe(self._asked, "setting")
         self.observe(self._look, ["shown", "selection"])
         self._latest.submit(lambda: self._plan(setting))
         if self._latest.wait(FIRST) and self._refused is not None:
             raise self._refused
+
+    def _answer(self, widget: Any, content: dict[str, Any], buffers: Any) -> None:
+        if "do" not in content:
+            super()._answer(widget, content, buffers)
+            return
+        try:
+            self.ask(**content)
+        except EinsummableError as error:
+            self.error = str(error)
 
     def ask(self, do: str, node: int = 0, label: str = "", parts: int = 1) -> None:
         """Do what a reader asks for: undo, reset or cancel; edit, pin or free a node."""

@@ -149,7 +149,7 @@ def explorer_graph(graph: EinGraph) -> str:
 def explorer_cards(answer: Answer, shown: str = "") -> dict[str, str]:
     """Return the blocks of every tensor as SVG, by id of the node."""
     view = _plan_view(answer, shown)
-    scale = Scale.of(view["tensors"], 130.0, _CARD)
+    scale = Scale.of(view["tensors"], 180.0 if len(view["tensors"]) <= 5 else 130.0, _CARD)
     return {
         str(table["id"]): card(table, view, scale, second_line(table)).finish(
             f"{table_title(table)}: {second_line(table)}", margin=3

@@ -54,6 +54,15 @@ function layout(model, { signal, ask }) {
   return { root, part };
 }
 
+/** Scrolls `frame`, and nothing else, so far that `inside` is in sight. */
+function reveal(frame, inside) {
+  if (!inside) return;
+  const [box, around] = [inside.getBoundingClientRect(), frame.getBoundingClientRect()];
+  if (box.top < around.top || box.bottom > around.bottom) {
+    frame.scrollTop += box.top - around.top - around.height / 3;
+  }
+}
+
 /** The node that a key stands for or belongs to. */
 export function nodeOf(key, links) {
   if (key.startsWith("label:")) return Number(key.split(":")[1]);
@@ -106,6 +115,7 @@ function render({ model, el }) {
       part.graph.reveal(one.id);
     }
     selection.refresh();
+    reveal(part.formula, part.formula.querySelector(".ein-lit"));
   }
 
   function update() {

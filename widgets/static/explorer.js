@@ -45,7 +45,7 @@ function cardDeck(target) {
     }
     fresh.length + gone.length && cards.size !== target.children.length && target.replaceChildren(...nodes.map((n) => cards.get(String(n.id))).filter(Boolean)), before = pictures;
   }
-  function reveal(id) {
+  function reveal2(id) {
     for (let card2 of cards.values()) card2.classList.remove("ein-chosen");
     let card = cards.get(String(id));
     if (!card) return;
@@ -53,7 +53,7 @@ function cardDeck(target) {
     let [box, frame] = [card.getBoundingClientRect(), target.getBoundingClientRect()];
     (box.top < frame.top || box.bottom > frame.bottom) && (target.scrollTop += box.top - frame.top - Math.max((frame.height - box.height) / 2, 8));
   }
-  return { show, reveal };
+  return { show, reveal: reveal2 };
 }
 
 // src/save.js
@@ -485,13 +485,13 @@ function graphPane({ signal }) {
     let height = Math.min(Math.max(box().height * READABLE + 16, LEAST), MOST);
     pane.style.setProperty("--ein-graph-height", `${height}px`), waiting = !0, place();
   }
-  function reveal(id) {
+  function reveal2(id) {
     let node = picture.querySelector(`[data-node="${id}"]`);
     if (!node) return;
     let at = node.getBBox(), origin = box(), inside = { x: at.x - origin.x, y: at.y - origin.y, width: at.width, height: at.height }, next = viewOf(inside, mover.view(), frame());
     next !== mover.view() && mover.set(next);
   }
-  return { pane, show, reveal };
+  return { pane, show, reveal: reveal2 };
 }
 
 // src/select.js
@@ -669,6 +669,11 @@ function layout(model, { signal, ask: ask2 }) {
     named("tasks", "Run", part.strip)
   ), root.append(grid, part.caption), { root, part };
 }
+function reveal(frame, inside) {
+  if (!inside) return;
+  let [box, around] = [inside.getBoundingClientRect(), frame.getBoundingClientRect()];
+  (box.top < around.top || box.bottom > around.bottom) && (frame.scrollTop += box.top - around.top - around.height / 3);
+}
 function nodeOf(key, links) {
   if (key.startsWith("label:")) return Number(key.split(":")[1]);
   let found = [key, ...links[key] ?? []].find((k) => k.startsWith("node:"));
@@ -698,7 +703,7 @@ function render({ model, el }) {
   function chosen() {
     cutter();
     let one = node();
-    one && (deck.reveal(one.id), part.graph.reveal(one.id)), selection.refresh();
+    one && (deck.reveal(one.id), part.graph.reveal(one.id)), selection.refresh(), reveal(part.formula, part.formula.querySelector(".ein-lit"));
   }
   function update() {
     part.controls.show(), part.error.textContent = model.get("error");
