@@ -6,6 +6,7 @@ from test_held import programs
 from test_views import small_taskgraph
 
 from einsummable import views
+from einsummable.views import lanes
 from einsummable.views.folding import fold
 
 EVERY = 10**6
@@ -26,6 +27,23 @@ def test_all_sites_as_one_lane():
     assert [task["members"] for task in view["tasks"]] == [[0, 3], [1, 4], [2, 5, 6, 7]]
     assert view["tasks"][2]["text"].endswith("of Z on sites 0–1; 64 B move inside")
     assert views.svg(view).count('data-item="') == 3
+
+
+def test_folds_of_a_node_stand_under_each_other():
+    view = fold(views.taskgraph_view(small_taskgraph(), limit=EVERY), nodes={0, 1, 2})
+    levels = lanes._levels(view["tasks"])
+    assert [levels[task["id"]] for task in view["tasks"] if task["node"] == 2] == [1, 1]
+
+
+@settings(deadline=None, max_examples=60)
+@given(programs())
+def test_all_folds_of_nodes_that_exchange_are_in_one_column(taskgraph):
+    view = views.taskgraph_view(taskgraph, limit=EVERY)
+    view = fold(view, nodes=range(len(taskgraph.graph.nodes)))
+    levels = lanes._levels(view["tasks"])
+    for task in view["tasks"]:
+        assert all(levels[j] < levels[task["id"]] for j in task["inputs"])
+        assert all(levels[arrow["source"]] == levels[task["id"]] for arrow in task["arrows"])
 
 
 @settings(deadline=None, max_examples=60)

@@ -81,11 +81,32 @@ def _levels(tasks: list[dict[str, Any]]) -> list[int]:
     for task in tasks:
         for j in task["inputs"]:
             readers[j].append(task["id"])
-            levels[task["id"]] = max(levels[task["id"]], levels[j] + 1)
+    columns = _whole_folds(tasks)
+    held = {i for members in columns for i in members}
+    moved = True
+    while moved:  # once, but where folds of a node have to be brought under each other
+        moved = False
+        for task in tasks:
+            i = task["id"]
+            levels[i] = max([levels[i], *(levels[j] + 1 for j in task["inputs"])])
+        for members in columns:
+            column = max(levels[i] for i in members)
+            for i in members:
+                moved |= levels[i] < column
+                levels[i] = column
     for task in tasks:
-        if not task["inputs"] and readers[task["id"]]:
+        if not task["inputs"] and readers[task["id"]] and task["id"] not in held:
             levels[task["id"]] = min(levels[r] for r in readers[task["id"]]) - 1
     return levels
+
+
+def _whole_folds(tasks: list[dict[str, Any]]) -> list[list[int]]:
+    """Return the folds of each node of which nothing else is drawn, so that none leads to another of them."""
+    by_node: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for task in tasks:
+        by_node[task["node"]].append(task)
+    whole = (these for these in by_node.values() if all(task["type"] == "Fold" for task in these))
+    return [[task["id"] for task in these] for these in whole if any(task["arrows"] for task in these)]
 
 
 def _place(

@@ -32,7 +32,7 @@ def test_selecting_a_task_lights_what_belongs_to_it(notebook):
     )
     task = page.locator(f'.ein-tg-picture [data-keys="task:{number}"]')
     task.dispatch_event("click")
-    page.wait_for_function("() => document.querySelector('.ein-tg-facts dd')")
+    page.wait_for_function("() => document.querySelector('.ein-tg-facts span')")
     links = set(opened.python(f"print(*w.links['task:{number}'])").split())
     near = [key for key in links if key.startswith("task:")]
     assert lit(page) == len(near) + 1
@@ -144,7 +144,7 @@ def test_nothing_is_cut_off_or_too_small(notebook, theme, width):
     )
     assert small == []
     outside = page.locator(".ein-taskgraph").evaluate(
-        """root => [...root.querySelectorAll('button, select, dd, dt, h4, .ein-caption')].filter(e => {
+        """root => [...root.querySelectorAll('button, select, span, h4, .ein-caption')].filter(e => {
           if (!e.checkVisibility({contentVisibilityAuto: true})) return false;  // in a menu that is shut
           const box = e.getBoundingClientRect(), frame = root.getBoundingClientRect();
           return box.right > frame.right + 1 || box.left < frame.left - 1;

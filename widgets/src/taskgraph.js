@@ -44,8 +44,11 @@ function factsPanel(aside, { signal, fold }) {
       return;
     }
     aside.append(element("h4", "ein-tg-title", facts.title));
-    const list = element("dl", "ein-tg-facts");
-    for (const [name, value] of facts.rows) list.append(element("dt", "", name), element("dd", "", value));
+    // Not a list of definitions: Jupyter has a look of its own for these.
+    const list = element("div", "ein-tg-facts");
+    for (const [name, value] of facts.rows) {
+      list.append(element("span", "ein-tg-name-of", name), element("span", "", value));
+    }
     aside.append(list);
     for (const key of facts.folds) {
       const [kind, number] = key.split(":");

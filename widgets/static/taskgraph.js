@@ -323,8 +323,9 @@ function factsPanel(aside, { signal, fold }) {
       return;
     }
     aside.append(element("h4", "ein-tg-title", facts.title));
-    let list = element("dl", "ein-tg-facts");
-    for (let [name, value] of facts.rows) list.append(element("dt", "", name), element("dd", "", value));
+    let list = element("div", "ein-tg-facts");
+    for (let [name, value] of facts.rows)
+      list.append(element("span", "ein-tg-name-of", name), element("span", "", value));
     aside.append(list);
     for (let key of facts.folds) {
       let [kind, number] = key.split(":"), name = kind === "site" ? `site ${number}` : nodes.find((node) => node.id === Number(number))?.name, done = folded.includes(key), words = `${done ? "Unfold" : "Fold"} ${name}`, label = `${words}: ${kind === "site" ? "what it does for each node" : "what each site does for it"} in one box`;
