@@ -2,14 +2,14 @@
 
 Contract: `choose` tries EinDecomp's plans and the named ones, each placed, lowered and fused.  The fewest
 bytes that cross between sites win, among plans that share the work about evenly, or the shortest simulated
-run on a `Hardware`.  Whether large blocks travel along trees is tried out as well.  Plans whose predicted
-cost is far from the best are not tried, and large programs get few tries.
+run on a `Hardware`.  Plans whose predicted cost is far from the best are not tried, and the largest programs
+get one try.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from einsummable.errors import PlanError
 from einsummable.graph import EinGraph
@@ -17,7 +17,9 @@ from einsummable.planner.candidates import SLACK
 from einsummable.planner.cost import balance
 from einsummable.planner.eindecomp import Pins, seconds
 from einsummable.planner.eindecomp import plan as eindecomp
+from einsummable.planner.explain import StrategyRow, strategy_row
 from einsummable.planner.hardware import Hardware
+from einsummable.planner.partition import Partition
 from einsummable.planner.placement import place
 from einsummable.planner.plan import Layout, Placement, Plan
 from einsummable.planner.strategies import named_plans
@@ -30,19 +32,21 @@ from einsummable.taskgraph.tasks import TaskGraph
 #: Plans are tried whose predicted cost is up to so many times that of the best.
 NEAR = 2.0
 #: Programs of more kernel calls get one try.
-LARGE = 20_000
-#: Smaller blocks travel one after the other: a tree saves less than its messages cost.
-TREE_BYTES = 1 << 14
+LARGE = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A plan, where it is, its tasks, and how they would run, where a hardware is given."""
+    """A plan, where it is, its tasks, and how they would run, where a hardware is given.
+
+    `tried` has the figures of all plans that were simulated to find it, by their partitions.
+    """
 
     plan: Plan
     placement: Placement
     tasks: TaskGraph
     simulation: Simulation | None = None
+    tried: Mapping[tuple[Partition, ...], StrategyRow] = field(default_factory=dict, compare=False)
 
     @property
     def work_balance(self) -> float:
@@ -89,14 +93,22 @@ def choose(
         raise PlanError(f"{hardware.name} has {hardware.sites} sites, the program is for {sites}")
     layouts, p = layouts or {}, sites if p is None else p
     if by == "seconds":
-        plans = _fast(graph, p, layouts, pins, hardware)
-        return min(
-            (realised(plan, sites, layouts, hardware) for plan in plans), key=lambda c: c.simulation.makespan
-        )
+        return _fastest(_fast(graph, p, layouts, pins, hardware), sites, layouts, hardware)
     plans = _frugal(graph, p, layouts, pins)
     choices = [realised(plan, sites, layouts, hardware) for plan in plans]
     even = [c for c in choices if c.work_balance <= max(SLACK, choices[0].work_balance)]
     return min(even, key=lambda c: c.tasks.bytes_moved)
+
+
+def _fastest(plans: list[Plan], sites: int, layouts: Mapping[str, Layout], hardware: Hardware) -> Choice:
+    """Return the plan whose simulated run is shortest."""
+    best, tried = None, {}
+    for plan in plans:
+        found = realised(plan, sites, layouts, hardware)
+        tried[plan.partitions] = strategy_row(plan.strategy, found.tasks, found.simulation)
+        if best is None or found.simulation.makespan < best.simulation.makespan:
+            best = found
+    return replace(best, tried=tried)
 
 
 def _frugal(graph: EinGraph, p: int, layouts: Mapping[str, Layout], pins: Pins | None) -> list[Plan]:
@@ -155,15 +167,9 @@ def realised(plan: Plan, sites: int, layouts: Mapping[str, Layout], hardware: Ha
 def routed(
     plan: Plan, placement: Placement, hardware: Hardware, layouts: Mapping[str, Layout] | None = None
 ) -> Choice:
-    """Return `plan` lowered so that it runs fastest: large blocks travel along trees, or none does."""
-    hosts = _hosts(hardware)
-    programs = [lower(plan, placement, layouts, hosts=hosts, tree_bytes=TREE_BYTES)]
-    if not _large(plan):
-        programs.append(lower(plan, placement, layouts, hosts=hosts))
-    if programs[-1].tasks == programs[0].tasks:
-        programs = programs[:1]
-    tried = [Choice(plan, placement, tasks, simulate(tasks, hardware)) for tasks in map(fuse, programs)]
-    return min(tried, key=lambda c: c.simulation.makespan)
+    """Return `plan` lowered for the hosts of `hardware`, with a simulated run there."""
+    tasks = fuse(lower(plan, placement, layouts, hosts=_hosts(hardware)))
+    return Choice(plan, placement, tasks, simulate(tasks, hardware))
 
 
 def _hosts(hardware: Hardware) -> tuple[int, ...] | None:

@@ -179,11 +179,13 @@ class Compiled(Interactive):
 
     def explain(self) -> Explanation:
         """Return the plan in figures: totals, a row a node, and the named strategies on the same scale."""
-        rivals = []
+        rivals, rows = [], dict(self.choice.tried)
         for plan in strategies.named_plans(self.graph, self.p, layouts=self.layouts):
-            rival = realised(plan, self.sites, self.layouts, self.hardware)
-            run = rival.simulation or simulate(rival.tasks, self.simulation.hardware)
-            rivals.append(strategy_row(plan.strategy, rival.tasks, run))
+            if plan.partitions not in rows:
+                rival = realised(plan, self.sites, self.layouts, self.hardware)
+                run = rival.simulation or simulate(rival.tasks, self.simulation.hardware)
+                rows[plan.partitions] = strategy_row(plan.strategy, rival.tasks, run)
+            rivals.append(replace(rows[plan.partitions], name=plan.strategy))
         return explain(
             self.plan,
             self.placement,

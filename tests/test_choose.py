@@ -1,5 +1,7 @@
 """Choosing among plans: the best really is best, and computes the same."""
 
+from math import inf
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from networks import attention, chain, ffnn, ffnn_step, llama, matmul, multi_hea
 from strategies import assert_same, data_for, graphs
 
 from einsummable import choose as module
-from einsummable.choose import choose, near_cost, routed
+from einsummable.choose import choose, near_cost, realised, routed
 from einsummable.errors import PlanError
 from einsummable.evaluate import evaluate
 from einsummable.planner.eindecomp import plan as eindecomp
@@ -54,6 +56,18 @@ def test_no_named_plan_is_faster(graph, hardware):
         assert best.simulation.makespan <= flat.makespan * (1 + 1e-9), plan.strategy
 
 
+def test_what_was_tried_is_told_in_figures():
+    graph, hardware = ffnn(64, 1024, 1024, 256), cluster(2, 4)
+    best = choose(graph, 8, by="seconds", hardware=hardware)
+    assert best.plan.partitions in best.tried
+    for plan in named_plans(graph, 8):
+        if plan.partitions in best.tried:
+            alone = realised(plan, 8, {}, hardware)
+            row = best.tried[plan.partitions]
+            assert (row.seconds, row.moved) == (alone.simulation.makespan, alone.tasks.bytes_moved)
+            assert row.seconds >= best.simulation.makespan
+
+
 @settings(max_examples=20)
 @given(graphs(max_nodes=4), st.integers(1, 5), st.sampled_from(["bytes", "seconds"]), st.data())
 def test_computes_the_same(graph, sites, by, data):
@@ -68,7 +82,7 @@ def test_a_large_block_for_many_sites_takes_a_tree():
     plan = Plan(graph, (Partition(("d0", "d1"), (16, 1)), Partition(("d0", "d1"), (1, 1)),
                         Partition(("i", "k", "j"), (16, 1, 1))), 16)  # fmt: skip
     placement, hardware = place(plan, 16), cluster(16, 1)
-    flat = simulate(lower(plan, placement), hardware)
+    flat = simulate(lower(plan, placement, tree_bytes=inf), hardware)
     found = routed(plan, placement, hardware)
     assert found.tasks.bytes_moved == flat.taskgraph.bytes_moved
     assert found.simulation.makespan < 0.75 * flat.makespan

@@ -266,7 +266,7 @@ def rounds(routes):
 
 def test_a_large_block_takes_a_tree_to_many_sites():
     plan, placement = everyone_reads(16)
-    star = run_and_compare(plan.graph, plan, placement, {})
+    star = run_and_compare(plan.graph, plan, placement, {}, tree_bytes=inf)
     tree = run_and_compare(plan.graph, plan, placement, {}, tree_bytes=0)
     small = lower(plan, placement, tree_bytes=8 * 4 + 1)
     assert rounds(routes_of(star)) == rounds(routes_of(small)) == 15
@@ -276,7 +276,7 @@ def test_a_large_block_takes_a_tree_to_many_sites():
 
 def test_partial_sums_take_a_tree_from_many_sites():
     plan, placement = everyone_adds(16)
-    star = run_and_compare(plan.graph, plan, placement, {})
+    star = run_and_compare(plan.graph, plan, placement, {}, tree_bytes=inf)
     tree = run_and_compare(plan.graph, plan, placement, {}, tree_bytes=0)
     assert max(len(t.inputs) for t in star.tasks) == 16
     assert max(Counter(site for _, site in routes_of(tree)).values()) == 4

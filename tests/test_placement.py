@@ -15,13 +15,23 @@ from einsummable.errors import PlanError
 from einsummable.evaluate import evaluate
 from einsummable.graph import Input
 from einsummable.planner import eindecomp
-from einsummable.planner.assign import share_out, undisputed
+from einsummable.planner.assign import _gain, _in_rounds, assignment, share_out, undisputed
 from einsummable.planner.grouping import groups
 from einsummable.planner.partition import Partition
 from einsummable.planner.placement import place
 from einsummable.planner.plan import Layout, Placement, Plan, grid_edges
-from einsummable.planner.reads import Hosts, join, join_dense, reads
-from einsummable.planner.scatter import refined, scatters
+from einsummable.planner.reads import (
+    NOTHING,
+    Hosts,
+    Reads,
+    add_up,
+    join,
+    join_dense,
+    join_within,
+    merge,
+    reads,
+)
+from einsummable.planner.scatter import most_pieces, refined, scatters
 from einsummable.scalar import COPY, ScalarBuilder
 from einsummable.taskgraph import tasks
 from einsummable.taskgraph.lower import lower
@@ -235,8 +245,9 @@ def test_what_is_near_is_preferred():
 def test_hosts_may_differ_in_size():
     hosts = Hosts.of([0, 5, 5, 5])
     assert hosts.members.tolist() == [[0, -1, -1], [1, 2, 3]]
-    row, site, size = hosts.spread((np.array([7]), np.array([1]), np.array([4.0])), 0.5)
-    assert (row.tolist(), site.tolist(), size.tolist()) == ([7, 7, 7], [1, 2, 3], [2.0, 2.0, 2.0])
+    gain = _gain(8, hosts.levels(NOTHING, (np.array([7]), np.array([1]), np.array([4.0])), 0.5), 4, hosts)
+    assert gain[7].tolist() == [0.0, 2.0, 2.0, 2.0]
+    assert not gain[:7].any()
 
 
 def test_scatters_and_the_blocks_they_refine():
@@ -270,6 +281,71 @@ def test_two_nodes_are_placed_as_well_as_by_brute_force(seed):
         for c, y in product_of(orders, orders)
     )
     assert moved(plan, 4, where) == best
+
+
+@given(st.integers(1, 5), st.integers(1, 3), st.integers(0, 99))
+def test_rounds_give_no_column_too_much_and_are_best_where_nothing_is_disputed(columns, slots, seed):
+    rng = np.random.default_rng(seed)
+    rows = int(rng.integers(1, columns * slots + 1))
+    gain = rng.integers(0, 5, (rows, columns)).astype(float)
+    found = _in_rounds(gain, slots)
+    assert np.bincount(found, minlength=columns).max() <= slots
+    if np.bincount(gain.argmax(axis=1), minlength=columns).max() <= slots:
+        assert gain[np.arange(rows), found].sum() == gain.max(axis=1).sum()
+
+
+@given(st.integers(1, 4), st.integers(1, 4), st.integers(0, 99))
+def test_on_hosts_that_are_decided_shares_are_as_good_as_all_at_once(hosts, each, seed):
+    rng = np.random.default_rng(seed)
+    where = Hosts.of([h for h in range(hosts) for _ in range(each)])
+    if where is None:  # every site has its own
+        return
+    sites = hosts * each
+    group = rng.permutation(np.arange(sites) // each)[: int(rng.integers(1, sites + 1))]
+    entries = (rng.integers(0, len(group), 9), rng.integers(0, sites, 9), rng.integers(1, 5, 9).astype(float))
+    found = share_out(len(group), entries, np.zeros(sites), group=group, hosts=where)
+    assert (where.host[found] == group).all()
+    gain = _gain(len(group), entries, sites, None)
+    gain[group[:, None] != where.host] = -1e6
+    assert gain[np.arange(len(group)), found].sum() == gain[np.arange(len(group)), assignment(gain)].sum()
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(0, 999), st.booleans())
+def test_what_a_call_finds_on_its_host_is_part_of_what_it_finds(seed, crowded):
+    rng = np.random.default_rng(seed)
+    calls, blocks, hosts, each = 6, 5, 3, 2
+    sites, where = hosts * each, Hosts.of([h for h in range(hosts) for _ in range(each)])
+    k = 400 if crowded else 12  # so many that they are summed up without an entry each
+    size = np.full(blocks, 4.0)
+    call, block = (np.sort(rng.integers(0, n, k)) for n in (calls, blocks))
+    r = Reads(calls, blocks, call, rng.permutation(block), np.full(k, 2.0), size)
+    site = rng.permutation(sites * blocks)[:20]
+    there = merge([(site // sites, site % sites, np.full(20, 3.0))], sites)
+    group = rng.integers(0, hosts, calls)
+    got = _gain(calls, join_within(r, there, where, group), sites, None)
+    everywhere = _gain(calls, join(r, there), sites, None)
+    np.testing.assert_array_equal(got, np.where(group[:, None] == where.host, everywhere, 0.0))
+
+
+@given(st.integers(0, 999), st.integers(1, 60))
+def test_entries_are_added_up_or_the_largest_taken(seed, count):
+    rng = np.random.default_rng(seed)
+    row, site, size = rng.integers(0, 40, count), rng.integers(0, 6, count), rng.integers(1, 9, count) * 1.0
+    for found, ufunc in ((add_up((row, site, size), 6), np.add), (merge([(row, site, size)], 6), np.maximum)):
+        table = np.zeros((40, 6))
+        ufunc.at(table, (row, site), size)
+        assert found[0].tolist() == np.nonzero(table)[0].tolist()
+        assert found[1].tolist() == np.nonzero(table)[1].tolist()
+        assert found[2].tolist() == table[table > 0].tolist()
+
+
+def test_large_blocks_are_scattered_into_few_pieces():
+    hosts = Hosts.of([0] * 20 + [1] * 20)
+    assert most_pieces(8, 64.0, None) == 8
+    assert most_pieces(200, 1e3, None) == 16
+    assert most_pieces(200, 65536.0 * 100, None) == 100
+    assert most_pieces(40, 1e9, hosts) == 20
 
 
 @given(st.data())

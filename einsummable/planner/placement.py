@@ -26,6 +26,8 @@ from einsummable.planner.reads import Hosts
 
 #: Sweeps over the graph after the first.
 SWEEPS = 4
+#: More sites are placed by way of their hosts only, where hosts have equally many: all at once takes seconds.
+MANY_SITES = 128
 #: So many kernel calls are placed from one start only.
 MANY_CALLS = 200_000
 
@@ -61,9 +63,10 @@ def place(
     if hosts is not None and len(hosts) != sites:
         raise PlanError(f"hosts are given for {len(hosts)} sites, there are {sites}")
     layouts = layouts or {}
-    tried = _placers(plan, sites, layouts, hosts, near)
     groups_of_sites = Hosts.of(hosts)
-    if groups_of_sites is not None and groups_of_sites.even:
+    even = groups_of_sites is not None and groups_of_sites.even
+    tried = [] if even and sites > MANY_SITES else _placers(plan, sites, layouts, hosts, near)
+    if even:
         # First the host of every call, then its site there: a better start where hosts are far apart.
         host = groups_of_sites.host
         outer = {

@@ -24,9 +24,11 @@ from einsummable.planner.reads import (
     Entries,
     Hosts,
     Reads,
+    add_up,
     block_bytes,
     concatenate,
     join,
+    join_within,
     largest,
     merge,
     needs,
@@ -34,11 +36,8 @@ from einsummable.planner.reads import (
     reads_of_blocks,
     shared,
 )
-from einsummable.planner.scatter import finishers, refined, scatters, used_bytes
+from einsummable.planner.scatter import PIECE_BYTES, finishers, most_pieces, refined, scatters, used_bytes
 from einsummable.progress import step
-
-#: A block is not scattered into pieces smaller than this for evenness alone.
-PIECE_BYTES = 1 << 16
 
 T = TypeVar("T")
 
@@ -167,7 +166,7 @@ class Placer:
         here = [self.present(j, i) for j in self.nodes[i].inputs]
         ahead = self.ahead(i)
         entries = concatenate(
-            [self.near_or_there(r, there) for r, there in zip(self.reads[i], here, strict=True)] + [ahead]
+            [self.saved(i, r, there) for r, there in zip(self.reads[i], here, strict=True)] + [ahead]
         )
         count, scale = self.plan.partitions[i].blocks, float(entries[2].max(initial=1.0))
         tried = [] if old is None else [old]
@@ -201,44 +200,46 @@ class Placer:
         """Return what node `c`, which is placed, needs of its input `k` on every site."""
         return needs(r or self.reads[c][k], self.calls[c], self.sites)
 
-    def near_or_there(self, r: Reads, there: Entries) -> Entries:
-        """Return the bytes that each call saves on each site, since they are there or on the same host."""
+    def saved(self, i: int, r: Reads, there: Entries) -> Entries:
+        """Return the bytes that each call of node `i` saves on each site, since they are there.
+
+        Where sites share hosts, what is on the same host saves a part; where the host of each call is
+        decided, that part is the same for all of its sites, and left out.
+        """
         if self.hosts is None:
             return join(r, there)
-        row, site, saved = join(r, there)
-        by_host = join(r, self.hosts.merge(there))
-        return concatenate([(row, site, saved * self.near), self.hosts.spread(by_host, 1 - self.near)])
+        if self.wanted is not None and self.hosts.even:
+            return join_within(r, there, self.hosts, self.wanted[i])
+        return self.hosts.levels(join(r, there), join(r, self.hosts.merge(there)), self.near)
 
     def ahead(self, i: int) -> Entries:
         """Return what readers of node `i` save if its calls are where they are."""
-        found, each = [NOTHING], self.each(i)
-        cuts = self.plan.partitions[i]
+        cuts, each = self.plan.partitions[i], self.each(i)
         parts = out_parts(self.nodes[i], cuts)
         inside = refined(parts, self.scatter[i] or parts)
         share = len(inside) / cuts.blocks  # of the calls of a block, how many finish a piece of it
+        found = [NOTHING]
         for c, k in self.readers[i]:
             if self.calls[c] is not None:
-                block, site, wanted = self.needs(c, k)
-                call = (inside[block][:, None] * each + np.arange(each)).ravel()
-                found.append((call, np.repeat(site, each), np.repeat(wanted * share, each)))
-        ahead = concatenate(found)
-        if self.hosts is None:
-            return ahead
-        call, site, saved = ahead
-        host = (call, self.hosts.host[site], saved)
-        return concatenate([(call, site, saved * self.near), self.hosts.spread(host, 1 - self.near)])
+                piece, site, wanted = self.needs(c, k)
+                found.append((inside[piece], site, wanted * share))
+        there = add_up(concatenate(found), self.sites)
+        blocks = cuts.blocks // each
+        call, most = np.arange(cuts.blocks), np.full(cuts.blocks, np.inf)
+        made = Reads(cuts.blocks, blocks, call, call // each, most, most[:blocks])
+        return self.saved(i, made, there)
 
     def solve(self, i: int, rows: int, entries: Entries) -> np.ndarray:
         """Return the site for each row (call, or group of calls, of node `i`) that saves most, evenly."""
         load = self.load if rows % self.sites else np.zeros(self.sites)
-        group = None if self.wanted is None else self.wanted[i]
+        if self.wanted is not None:
+            return share_out(rows, entries, load, group=self.wanted[i], hosts=self.hosts)
         digest = blake2b(str((rows, len(entries[0]))).encode())
-        for array in (load, *entries, *(() if group is None else (group,))):
+        for array in (load, *entries):
             digest.update(np.ascontiguousarray(array))
         key = digest.digest()
         if key not in self.solved:
-            groups_of_sites = None if self.hosts is None else self.hosts.host
-            self.solved[key] = share_out(rows, entries, load, group=group, groups=groups_of_sites)
+            self.solved[key] = share_out(rows, entries, load, hosts=self.hosts)
         return self.solved[key]
 
     def cost(
@@ -246,7 +247,8 @@ class Placer:
     ) -> float:
         """Return the bytes that node `i` moves with its calls there, up to a constant."""
         call, site, saved = entries if len(calls) <= self.sites else ahead
-        total = -float(saved[site == calls[call]].sum())
+        there = calls[call]
+        total = -float(saved[site == there if self.hosts is None else self.hosts.matches(site, there)].sum())
         if len(calls) <= self.sites:
             return total
         for r, there in zip(self.reads[i], here, strict=True):
@@ -290,7 +292,8 @@ class Placer:
     ) -> tuple[tuple[int, ...], Sequence[Sequence[int]], np.ndarray]:
         """Return the best parts for the blocks of node `i`, their borders, and the site of each piece."""
         node = self.nodes[i]
-        ways = min(len(set(row)) for row in calls.tolist())
+        sizes = block_bytes(grid_edges(node.shape, parts), node.dtype.itemsize)
+        ways = most_pieces(min(len(set(row)) for row in calls.tolist()), float(sizes.max()), self.hosts)
         best = None
         for finer in dict.fromkeys([parts, *scatters(parts, node.shape, ways)]):
             edges = grid_edges(node.shape, finer)
@@ -352,11 +355,8 @@ class Placer:
         wanted, sizes = self.present(i, -1), self.sizes(i)
         slots = ceil(len(sizes) / max(len(np.unique(wanted[1])), 1))
         if self.hosts is not None:
-            block, site, size = wanted
-            wanted = concatenate(
-                [(block, site, size * self.near), self.hosts.spread(self.hosts.merge(wanted), 1 - self.near)]
-            )
-        homes = share_out(len(sizes), wanted, stored, slots=slots)
+            wanted = self.hosts.levels(wanted, self.hosts.merge(wanted), self.near)
+        homes = share_out(len(sizes), wanted, stored, slots=slots, hosts=self.hosts)
         stored += np.bincount(homes, sizes, self.sites)
         return homes
 

@@ -6,7 +6,7 @@ dimension is cut by one label at most, so the overlaps are found along each dime
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -124,10 +124,21 @@ def needs(r: Reads, sites_of_calls: np.ndarray, sites: int) -> Entries:
     site = sites_of_calls[r.call]
     if r.calls <= sites:  # one call a site, so that nothing coincides
         return r.block, site, r.bytes
-    key, where = np.unique(r.block * sites + site, return_inverse=True)
     # Calls that read different parts of a block add up, to the whole of it at most.
-    total = np.minimum(np.bincount(where, r.bytes, len(key)), r.block_bytes[key // sites])
-    return key // sites, key % sites, total
+    block, site, total = add_up((r.block, site, r.bytes), sites)
+    return block, site, np.minimum(total, r.block_bytes[block])
+
+
+def add_up(entries: Entries, sites: int) -> Entries:
+    """Return `entries` with those of one row and site added up; ordered by row, then site."""
+    row, site, size = entries
+    key, cells = row * sites + site, (int(row.max(initial=-1)) + 1) * sites
+    if cells <= DENSE * len(key):
+        total = np.bincount(key, size, cells)
+        key = np.flatnonzero(total)
+        return key // sites, key % sites, total[key]
+    key, where = np.unique(key, return_inverse=True)
+    return key // sites, key % sites, np.bincount(where, size, len(key))
 
 
 def merge(parts: Sequence[Entries], sites: int) -> Entries:
@@ -136,6 +147,12 @@ def merge(parts: Sequence[Entries], sites: int) -> Entries:
         return NOTHING
     block, site, size = (np.concatenate(column) for column in zip(*parts, strict=True))
     key = block * sites + site
+    cells = int(key.max(initial=-1)) + 1
+    if cells <= DENSE * len(key):
+        most = np.zeros(cells)
+        np.maximum.at(most, key, size)
+        key = np.flatnonzero(most)
+        return key // sites, key % sites, most[key]
     order = np.lexsort((-size, key))
     key, size = key[order], size[order]
     first = np.ones(len(key), bool)
@@ -154,6 +171,36 @@ def join(r: Reads, there: Entries) -> Entries:
     entry = np.repeat(np.arange(len(r.block)), count)
     hit = np.arange(len(entry)) - np.repeat(np.cumsum(count) - count, count) + start[r.block][entry]
     return r.call[entry], site[hit], np.minimum(r.bytes[entry], size[hit])
+
+
+def join_within(r: Reads, there: Entries, hosts: Hosts, group: np.ndarray) -> Entries:
+    """Return what `join` does for sites on the host that `group` names for each call, and no others."""
+    block, site, size = there
+    key = block * hosts.count + hosts.host[site]
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    wanted = r.block * hosts.count + group[r.call]
+    first, last = np.searchsorted(key, wanted, "left"), np.searchsorted(key, wanted, "right")
+    count = last - first
+    if count.sum() > DENSE * r.calls * hosts.members.shape[1]:
+        return concatenate([NOTHING, *_dense_by_host(r, there, hosts, group)])
+    entry = np.repeat(np.arange(len(wanted)), count)
+    hit = order[np.arange(len(entry)) - np.repeat(np.cumsum(count) - count, count) + first[entry]]
+    return r.call[entry], site[hit], np.minimum(r.bytes[entry], size[hit])
+
+
+def _dense_by_host(r: Reads, there: Entries, hosts: Hosts, group: np.ndarray) -> Iterator[Entries]:
+    """Yield for every host what `join_dense` says of its calls and sites."""
+    block, site, size = there
+    for host, members in enumerate(hosts.members):
+        calls = np.flatnonzero(group == host)
+        place = np.full(r.calls, -1)
+        place[calls] = np.arange(len(calls))
+        mine, here = place[r.call] >= 0, hosts.host[site] == host
+        column = np.searchsorted(members, site[here])
+        part = Reads(len(calls), r.blocks, place[r.call[mine]], r.block[mine], r.bytes[mine], r.block_bytes)
+        call, where, total = join_dense(part, (block[here], column, size[here]), len(members))
+        yield calls[call], members[where], total
 
 
 def join_dense(r: Reads, there: Entries, sites: int) -> Entries:
@@ -209,6 +256,11 @@ class Hosts:
         return cls(host, np.array([np.pad(m, (0, width - len(m)), constant_values=-1) for m in members]))
 
     @property
+    def count(self) -> int:
+        """How many hosts there are."""
+        return len(self.members)
+
+    @property
     def even(self) -> bool:
         """Whether every host has as many sites."""
         return bool((self.members >= 0).all())
@@ -216,12 +268,17 @@ class Hosts:
     def merge(self, entries: Entries) -> Entries:
         """Return what is on each host, of what is there several times the largest."""
         block, site, size = entries
-        return merge([(block, self.host[site], size)], len(self.members))
+        return merge([(block, self.host[site], size)], self.count)
 
-    def spread(self, entries: Entries, weight: float) -> Entries:
-        """Return entries by host as entries for every site of it, weighed."""
-        row, host, size = entries
-        sites = self.members[host]
-        keep = sites.ravel() >= 0
-        width = sites.shape[1]
-        return np.repeat(row, width)[keep], sites.ravel()[keep], np.repeat(size * weight, width)[keep]
+    def levels(self, by_site: Entries, by_host: Entries, near: float) -> Entries:
+        """Return entries of both levels as one: host h stands as a site of number ``sites + h``.
+
+        A byte on the site itself counts 1, one on its host what remains when moving it there costs `near`.
+        """
+        row, site, size = by_site
+        line, host, large = by_host
+        return concatenate([(row, site, size * near), (line, len(self.host) + host, large * (1 - near))])
+
+    def matches(self, site: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        """Return where `site`, of entries of `levels`, is the site `chosen` or its host."""
+        return (site == chosen) | (site == len(self.host) + self.host[chosen])

@@ -13,6 +13,24 @@ import numpy as np
 from einsummable.planner.assign import TIE, assignment
 from einsummable.planner.reads import Entries, Hosts
 
+#: A block is not scattered into smaller pieces for evenness alone.
+PIECE_BYTES = 1 << 16
+#: Into so many pieces a block may be scattered even if these are small.
+FEW = 16
+
+
+def most_pieces(sites: int, nbytes: float, hosts: Hosts | None) -> int:
+    """Return into how many pieces a block of `nbytes` is cut at most when `sites` have partial results of it.
+
+    With as many pieces as sites all ports are equally busy, but then messages grow with the square of their
+    number.  So pieces stay large, and where hosts combine what they have before it leaves them, as many
+    pieces as a host has sites keep all of these busy.  Sites without a piece fetch what they read.
+    """
+    most = max(FEW, int(nbytes / PIECE_BYTES))
+    if hosts is not None:
+        most = min(most, max(FEW, hosts.members.shape[1]))
+    return min(sites, most)
+
 
 def scatters(parts: tuple[int, ...], shape: tuple[int, ...], ways: int) -> list[tuple[int, ...]]:
     """Return the parts that cut each block of a tensor in `parts` into `ways` pieces, that exist."""
@@ -52,19 +70,23 @@ def used_bytes(
         What is used on another site of the same host saves all but the share `near`.
     """
     piece, site, size = wanted
-    there = calls[inside[piece]]
-    used = np.zeros((len(inside), calls.shape[1]))
-    np.add.at(used, piece, (there == site[:, None]) * (size * near)[:, None])
+    there = calls[inside]
+    sites = int(max(there.max(initial=0), site.max(initial=0))) + 1 if hosts is None else len(hosts.host)
+    row = np.arange(len(inside))[:, None]
+    each = np.bincount(piece * sites + site, size * near, len(inside) * sites).reshape(-1, sites)
+    used = each[row, there]
     if hosts is not None:
-        same = hosts.host[there] == hosts.host[site][:, None]
-        np.add.at(used, piece, same * (size * (1 - near))[:, None])
+        flat = piece * hosts.count + hosts.host[site]
+        each = np.bincount(flat, size * (1 - near), len(inside) * hosts.count).reshape(-1, hosts.count)
+        used = used + each[row, hosts.host[there]]
     return used
 
 
 def finishers(calls: np.ndarray, inside: np.ndarray, used: np.ndarray) -> tuple[np.ndarray, float]:
     """Return the site that finishes each piece, of those with a part of it, and the bytes used there."""
     # Among equals the calls take turns, so that no site ends with more than its share.
-    turn = (np.arange(len(inside)) + inside) % calls.shape[1]
+    apart = max(calls.size // max(len(inside), 1), 1)
+    turn = (np.arange(len(inside)) * apart + inside) % calls.shape[1]
     value = used + TIE * (np.arange(calls.shape[1]) == turn[:, None])
     chosen = value.argmax(axis=1)
     # Where two pieces of a block want the same call, the block's pieces are shared out.

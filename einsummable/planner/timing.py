@@ -22,6 +22,9 @@ from einsummable.planner import candidates, tables
 from einsummable.planner.cost import is_product, read_shape
 from einsummable.planner.hardware import Hardware
 
+#: How much longer than the fastest cut's the calls of a cut may take.
+SLOWER = 4.0
+
 
 def kernels(graph: EinGraph, i: int, rows: np.ndarray, hardware: Hardware) -> np.ndarray:
     """Return the seconds that the kernel calls of node `i` take, for each of `rows`."""
@@ -99,11 +102,13 @@ def candidates_in_time(graph: EinGraph, i: int, p: int, hardware: Hardware) -> n
     """Return the cuts of node `i` worth looking at when time counts: fewer blocks, too, where these are fast.
 
     A cut is left out if its calls take longer than the best cut's by more than it could save: the time in
-    which one site receives all that the node touches.
+    which one site receives all that the node touches.  Of a node that takes long, no cut is tried that takes
+    `SLOWER` times as long as the best: what messages take is little beside that.
     """
     node = graph.nodes[i]
     rows = candidates.union(candidates.balanced(node, p), candidates.coarse(node, p))
     taken = kernels(graph, i, rows, hardware)
     whole = _touched(graph, node, np.ones((1, len(node.space)), np.int64))
     most = travel(whole, np.array([1]), hardware)[0] + (1 + len(node.inputs)) * hardware.near.latency
-    return rows[taken <= taken.min() + most]
+    latency = max(hardware.near.latency, hardware.far.latency)
+    return rows[taken <= np.minimum(taken.min() + most, SLOWER * (taken.min() + 2 * latency))]

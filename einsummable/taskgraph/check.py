@@ -7,6 +7,8 @@ follow its name, or None.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from einsummable.errors import TaskError
 from einsummable.functions import AGGREGATES
 from einsummable.graph import Input, box_shape
@@ -27,7 +29,15 @@ from einsummable.taskgraph.tasks import (
 
 def check(taskgraph: TaskGraph) -> None:
     """Raise `TaskError` unless the program is well formed; return nothing."""
-    for i, task in enumerate(taskgraph.tasks):
+    tasks, sites, nodes = taskgraph.tasks, range(taskgraph.sites), range(len(taskgraph.graph.nodes))
+    for i, task in enumerate(tasks):
+        if (
+            isinstance(task, Move)
+            and task.site in sites
+            and task.origin in nodes
+            and _is_right(tasks, i, task)
+        ):
+            continue  # most tasks of large programs are moves
         wrong = _wrong_place(taskgraph, i, task)
         if wrong is None:
             wrong = _wrong_task(taskgraph, task, [taskgraph.tasks[j] for j in task.inputs])
@@ -41,6 +51,15 @@ def check(taskgraph: TaskGraph) -> None:
                 raise TaskError(f"a block of the output {out.name!r} is not made: #{t}, {show_box(box)}")
         if not covers_once(boxes, out.shape):
             raise TaskError(f"the blocks of the output {out.name!r} do not cover it exactly once")
+
+
+def _is_right(tasks: Sequence[Task], i: int, move: Move) -> bool:
+    """Return whether task `i`, a move, has one input, from another site, and makes the same block."""
+    if len(move.inputs) != 1 or not 0 <= move.inputs[0] < i:
+        return False
+    source = tasks[move.inputs[0]]
+    same = source.shape == move.shape and source.dtype == move.dtype
+    return same and source.site != move.site and not isinstance(source, Move)
 
 
 def _wrong_place(taskgraph: TaskGraph, i: int, task: Task) -> str | None:

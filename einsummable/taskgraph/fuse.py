@@ -17,13 +17,20 @@ from math import prod
 
 from einsummable.graph import Einsummable, box_shape
 from einsummable.kernels import sharing
-from einsummable.taskgraph.tasks import Apply, Fused, Output, Step, Task, TaskGraph
+from einsummable.taskgraph.tasks import Apply, Fused, Move, Output, Step, Task, TaskGraph
+from einsummable.taskgraph.uncollected import uncollected
 from einsummable.taskgraph.updates import replaced
 
 
 def fuse(taskgraph: TaskGraph) -> TaskGraph:
     """Return `taskgraph` with the calls fused that gain by it."""
-    groups = _groups(taskgraph)
+    with uncollected():
+        groups = _groups(taskgraph)
+        return _regrouped(taskgraph, groups) if groups else taskgraph
+
+
+def _regrouped(taskgraph: TaskGraph, groups: dict[int, list[int]]) -> TaskGraph:
+    """Return `taskgraph` with each group of tasks, named by its last one, as one."""
     inner = {i for group in groups.values() for i in group[:-1]}
     new: dict[int, int] = {}
     tasks: list[Task] = []
@@ -52,7 +59,7 @@ def _groups(taskgraph: TaskGraph) -> dict[int, list[int]]:
         refused: set[int] = set()
         while True:
             read = {j for t in group for j in taskgraph.tasks[t].inputs} - group - refused
-            open_ = {j for j in read if j not in kept | taken and _is_call(taskgraph, j)}
+            open_ = {j for j in read if j not in kept and j not in taken and _is_call(taskgraph, j)}
             ready = [j for j in open_ if set(taskgraph.consumers[j]) <= group]
             if not ready:
                 break
@@ -112,4 +119,9 @@ def _fused(taskgraph: TaskGraph, group: list[int], new: dict[int, int]) -> Fused
 
 
 def _renumbered(task: Task, new: dict[int, int]) -> Task:
-    return replace(task, inputs=tuple(new[j] for j in task.inputs))
+    inputs = tuple([new[j] for j in task.inputs])
+    if inputs == task.inputs:
+        return task
+    if isinstance(task, Move):  # of which there are most
+        return Move(task.site, inputs, task.shape, task.dtype, task.origin)
+    return replace(task, inputs=inputs)

@@ -11,13 +11,10 @@ starts where, and cut as, that says, whatever the plan's partition of it.
 
 from __future__ import annotations
 
-import gc
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import inf
 
 from einsummable.errors import PlanError
 from einsummable.graph import Box, EinGraph, Input, Node, box_shape, whole
@@ -27,10 +24,11 @@ from einsummable.taskgraph.check import check
 from einsummable.taskgraph.regions import Grid, Piece, disjoint, intersect, volume, within
 from einsummable.taskgraph.routes import broadcast, reduction
 from einsummable.taskgraph.tasks import Aggregate, Apply, Assemble, Move, Output, Read, Slice, Task, TaskGraph
+from einsummable.taskgraph.uncollected import uncollected
 
 _whole = lru_cache(maxsize=4096)(whole)
-#: So many sites are served one after the other, however large the block.
-FLAT = 2
+#: So many sites are served one after the other, however large the block; smaller blocks are for any number.
+FLAT, TREE_BYTES = 4, 1 << 14
 
 
 def lower(
@@ -39,7 +37,7 @@ def lower(
     layouts: Mapping[str, Layout] | None = None,
     *,
     hosts: Sequence[int] | None = None,
-    tree_bytes: float = inf,
+    tree_bytes: float = TREE_BYTES,
 ) -> TaskGraph:
     """Return the tasks of `plan` placed by `placement`.
 
@@ -52,7 +50,7 @@ def lower(
         and partial results of a host are combined before they leave it.
     tree_bytes
         Blocks from this size on that go to many sites, or come together from many, take a tree of sites
-        where that relieves the busiest of them.  Sites that share memory need none: there a move is free.
+        where that relieves the busiest of them; infinite for none.
 
     Raises
     ------
@@ -63,24 +61,12 @@ def lower(
         raise PlanError(f"hosts are given for {len(hosts)} sites, there are {placement.sites}")
     plan.check()
     placement.check(plan)
-    with _no_collection():
+    with uncollected():
         tensors = [_tensor(plan, placement, layouts or {}, i) for i in range(len(plan.graph.nodes))]
         _demand(plan.graph, tensors)
         taskgraph = _Emitter(plan.graph, placement.sites, tensors, hosts, tree_bytes).emit()
         check(taskgraph)
     return taskgraph
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Pause the collection of cycles: it would walk all tasks again and again, and they have none."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 @dataclass(slots=True)
@@ -166,6 +152,7 @@ class _Emitter:
         self.ids: dict[tuple, int] = {}  # of slices, moves and assembled boxes
         self.sends: dict[tuple[int, int, int], list[Box]] = {}  # by node, block and site
         self.parents: dict[tuple[int, int, Box], dict[int, int]] = {}  # of sites, by node, block and box
+        self.gathering = [self.gather(tensor) if tensor.calls else (0, 0) for tensor in tensors]
         for j in range(len(tensors)):
             self.route(j)
 
@@ -209,7 +196,8 @@ class _Emitter:
         """Return the task at `home` that combines what every site has of a block."""
         have = {site: self.slice(task, inside) for site, task in sorted(local.items())}
         large = volume(inside) * self.graph.nodes[i].dtype.itemsize >= self.tree_bytes
-        for site, others in reduction(home, list(have), self.hosts, tree=large and len(have) > FLAT):
+        tree = large and self.relieved(*self.gathering[i], have)
+        for site, others in reduction(home, list(have), self.hosts, tree=tree):
             parts = [have[site]] if site in have else []
             have[site] = self.aggregate(i, [*parts, *(self.move(have[other], site) for other in others)])
         return have[home]
@@ -269,13 +257,42 @@ class _Emitter:
                 received[site] += volume(box)
         busiest, most = max(sent.values(), default=0), max(received.values(), default=0)
         for (block, box), sites in to.items():
-            # A tree takes as many rounds as the number of sites has bits; it must halve the busiest's work.
             large = volume(box) * tensor.node.dtype.itemsize >= self.tree_bytes
-            tree = large and len(sites) > FLAT and busiest >= 2 * most * len(sites).bit_length()
+            tree = large and self.relieved(busiest, most, sites)
             if tree or self.hosts is not None:
                 self.parents[j, block, box] = broadcast(
                     tensor.holders[block], sorted(sites), self.hosts, tree=tree
                 )
+
+    def relieved(self, busiest: int, most: int, sites: Collection[int]) -> bool:
+        """Return whether a tree of `sites` relieves the busiest site, which handles `busiest` elements.
+
+        All others handle `most` at most.  A tree takes as many rounds as the number of sites has bits, and
+        must halve the work of the busiest.  Where sites share hosts, the hosts share it already.
+        """
+        ways, share = len(sites), 1.0
+        if self.hosts is not None:
+            hosts = Counter(self.hosts[site] for site in sites)
+            ways = max(len(hosts), *hosts.values())
+            share = min(1.0, (len(hosts) + max(hosts.values())) / len(sites))
+        return ways > FLAT and busiest * share >= 2 * most * ways.bit_length()
+
+    def gather(self, tensor: _Tensor) -> tuple[int, int]:
+        """Return the most elements of partial results that a site receives, and the most that one sends."""
+        sent, received = defaultdict(int), defaultdict(int)
+        inside = defaultdict(list)
+        for block in tensor.wanted:
+            inside[tensor.parents[block]].append(block)
+        for parent, blocks in inside.items():
+            sites, whole = {site for _, site in tensor.calls[parent]}, 0
+            for block in blocks:
+                size, home = volume(tensor.grid.box(block)), tensor.holders[block]
+                received[home] += size * len(sites - {home})
+                sent[home] -= size
+                whole += size
+            for site in sites:
+                sent[site] += whole
+        return max(received.values(), default=0), max(sent.values(), default=0)
 
     def bring(self, source: int, site: int, parents: Mapping[int, int]) -> int:
         """Return the block of `source` on `site`, passed on by other sites where `parents` says so."""

@@ -24,17 +24,20 @@ def broadcast(holder: int, sites: Sequence[int], hosts: Hosts, *, tree: bool) ->
     for site in sites:
         by_host.setdefault(hosts[site], []).append(site)
     here = by_host.pop(hosts[holder])
-    found = _fan_out(holder, [members[0] for members in by_host.values()], tree)
-    for leader, *others in by_host.values():
-        found |= _fan_out(leader, others, tree)
+    leaders = [_leader(members, holder) for members in by_host.values()]
+    found = _fan_out(holder, leaders, tree)
+    for leader, members in zip(leaders, by_host.values(), strict=True):
+        found |= _fan_out(leader, [site for site in members if site != leader], tree)
     return found | _fan_out(holder, here, tree)
 
 
 def _fan_out(holder: int, sites: Sequence[int], tree: bool) -> dict[int, int]:
+    if not tree:
+        return dict.fromkeys(sites, holder)
     having = [holder]
     found: dict[int, int] = {}
     for i, site in enumerate(sites):
-        found[site] = having[(i + 1) - (1 << ((i + 1).bit_length() - 1))] if tree else holder
+        found[site] = having[(i + 1) - (1 << ((i + 1).bit_length() - 1))]
         having.append(site)
     return found
 
@@ -50,10 +53,15 @@ def reduction(home: int, sites: Sequence[int], hosts: Hosts, *, tree: bool) -> l
     for site in sites:
         by_host.setdefault(hosts[site], []).append(site)
     here = by_host.pop(hosts[home], [])
-    steps = []
-    for leader, *others in by_host.values():
-        steps += _fan_in(leader, [leader, *others], tree)
-    return steps + _fan_in(home, here + [members[0] for members in by_host.values()], tree)
+    steps, leaders = [], [_leader(members, home) for members in by_host.values()]
+    for leader, members in zip(leaders, by_host.values(), strict=True):
+        steps += _fan_in(leader, members, tree)
+    return steps + _fan_in(home, here + leaders, tree)
+
+
+def _leader(members: Sequence[int], other: int) -> int:
+    """Return the site of a host that deals with site `other` elsewhere: blocks of others go to others."""
+    return members[other % len(members)]
 
 
 def _fan_in(home: int, sites: Sequence[int], tree: bool) -> list[tuple[int, list[int]]]:

@@ -19,6 +19,7 @@ from einsummable.planner.hardware import Hardware, Link
 from einsummable.taskgraph.durations import durations, urgencies
 from einsummable.taskgraph.held import Held, peaks, series
 from einsummable.taskgraph.tasks import Move, TaskGraph, nbytes
+from einsummable.taskgraph.uncollected import uncollected
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,8 @@ def simulate(taskgraph: TaskGraph, hardware: Hardware, *, in_order: bool = False
     hardware.check()
     if taskgraph.sites != hardware.sites:
         raise PlanError(f"the program is for {taskgraph.sites} sites, {hardware.name} has {hardware.sites}")
-    return _Run(taskgraph, hardware, in_order).run()
+    with uncollected():
+        return _Run(taskgraph, hardware, in_order).run()
 
 
 #: The stage of an event that ends a task; others count the ports that a move has passed.

@@ -180,7 +180,7 @@ class TaskGraph:
         """For each task the ids of the tasks that read it, each once."""
         readers: list[list[int]] = [[] for _ in self.tasks]
         for i, task in enumerate(self.tasks):
-            for j in dict.fromkeys(task.inputs):
+            for j in task.inputs if len(task.inputs) < 2 else dict.fromkeys(task.inputs):
                 readers[j].append(i)
         return tuple(map(tuple, readers))
 
