@@ -94,7 +94,11 @@ function render({ model, el }) {
     const labels = node()?.labels ?? [];
     const named = key.startsWith("label:") ? key.split(":").slice(2).join(":") : "";
     const focused = part.cutter.contains(document.activeElement) ? document.activeElement.dataset.label : "";
-    return labels.find((l) => l.label === (focused || named)) ?? labels[0];
+    return (
+      labels.find((l) => l.label === (focused || named)) ??
+      labels.find((l) => l.steps.length > 1) ??
+      labels[0]
+    );
   };
 
   function cutter() {

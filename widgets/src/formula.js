@@ -8,6 +8,7 @@ export function showFormula(target, segments) {
     ...segments.map((segment) => {
       const made = element("span", "", segment.text);
       if (segment.keys.length) made.dataset.keys = segment.keys.join(" ");
+      else made.className = "ein-plain";
       if (segment.parts > 1) {
         made.className = "ein-cut";
         made.style.setProperty("--ein-cut", segment.colour);

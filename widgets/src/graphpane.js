@@ -14,7 +14,7 @@ export function firstView(picture, frame) {
   const whole = fit(picture, frame);
   if (whole.scale >= READABLE) return whole;
   const scale = Math.max(Math.min(frame.height / picture.height, 1), READABLE);
-  return { x: 0, y: Math.min((frame.height - picture.height * scale) / 2, 0), scale };
+  return { x: 0, y: (frame.height - picture.height * scale) / 2, scale };
 }
 
 /** The view in which `box` (of the picture) is in the middle of the frame, unless it is in sight already. */

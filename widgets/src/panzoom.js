@@ -100,6 +100,13 @@ export function panzoom(frame, picture, { signal, size, onChange = () => {} }) {
     }
     drag = null;
   };
+  // A browser scrolls to what gets the focus, even in a frame that does not scroll: then the picture moves.
+  listen(frame, "scroll", () => {
+    const { scrollLeft, scrollTop } = frame;
+    if (scrollLeft === 0 && scrollTop === 0) return;
+    frame.scrollTo(0, 0);
+    set({ ...view, x: view.x - scrollLeft, y: view.y - scrollTop });
+  });
   listen(frame, "pointerup", release);
   listen(frame, "pointercancel", release);
   listen(frame, "keydown", (event) => {

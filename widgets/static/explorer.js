@@ -368,7 +368,7 @@ function showFormula(target, segments) {
   target.replaceChildren(
     ...segments.map((segment) => {
       let made = element("span", "", segment.text);
-      return segment.keys.length && (made.dataset.keys = segment.keys.join(" ")), segment.parts > 1 ? (made.className = "ein-cut", made.style.setProperty("--ein-cut", segment.colour), made.append(element("sub", "", String(segment.parts))), made.setAttribute("aria-label", `label ${segment.text}, cut into ${segment.parts} parts`)) : segment.keys.length && made.setAttribute("aria-label", segment.text.trim()), made;
+      return segment.keys.length ? made.dataset.keys = segment.keys.join(" ") : made.className = "ein-plain", segment.parts > 1 ? (made.className = "ein-cut", made.style.setProperty("--ein-cut", segment.colour), made.append(element("sub", "", String(segment.parts))), made.setAttribute("aria-label", `label ${segment.text}, cut into ${segment.parts} parts`)) : segment.keys.length && made.setAttribute("aria-label", segment.text.trim()), made;
     })
   );
 }
@@ -437,7 +437,10 @@ function panzoom(frame, picture, { signal, size, onChange = () => {
     }
     drag = null;
   };
-  return listen(frame, "pointerup", release), listen(frame, "pointercancel", release), listen(frame, "keydown", (event) => {
+  return listen(frame, "scroll", () => {
+    let { scrollLeft, scrollTop } = frame;
+    scrollLeft === 0 && scrollTop === 0 || (frame.scrollTo(0, 0), set({ ...view, x: view.x - scrollLeft, y: view.y - scrollTop }));
+  }), listen(frame, "pointerup", release), listen(frame, "pointercancel", release), listen(frame, "keydown", (event) => {
     if (!(event.ctrlKey || event.metaKey || event.altKey)) {
       if (event.key === "+" || event.key === "=") zoom(1.25);
       else if (event.key === "-") zoom(0.8);
@@ -454,7 +457,7 @@ function firstView(picture, frame) {
   let whole = fit(picture, frame);
   if (whole.scale >= READABLE) return whole;
   let scale2 = Math.max(Math.min(frame.height / picture.height, 1), READABLE);
-  return { x: 0, y: Math.min((frame.height - picture.height * scale2) / 2, 0), scale: scale2 };
+  return { x: 0, y: (frame.height - picture.height * scale2) / 2, scale: scale2 };
 }
 function viewOf(box, view, frame) {
   let [left, top] = [box.x * view.scale + view.x, box.y * view.scale + view.y], [right, bottom] = [left + box.width * view.scale, top + box.height * view.scale];
@@ -690,7 +693,7 @@ function render({ model, el }) {
     return id === null ? null : view().nodes?.find((n) => n.id === id);
   }, label = () => {
     let key = model.get("selection"), labels = node()?.labels ?? [], named = key.startsWith("label:") ? key.split(":").slice(2).join(":") : "", focused = part.cutter.contains(document.activeElement) ? document.activeElement.dataset.label : "";
-    return labels.find((l) => l.label === (focused || named)) ?? labels[0];
+    return labels.find((l) => l.label === (focused || named)) ?? labels.find((l) => l.steps.length > 1) ?? labels[0];
   };
   function cutter() {
     let detail = model.get("detail"), one = node();

@@ -100,7 +100,10 @@ function panzoom(frame, picture, { signal, size, onChange = () => {
     }
     drag = null;
   };
-  return listen(frame, "pointerup", release), listen(frame, "pointercancel", release), listen(frame, "keydown", (event) => {
+  return listen(frame, "scroll", () => {
+    let { scrollLeft, scrollTop } = frame;
+    scrollLeft === 0 && scrollTop === 0 || (frame.scrollTo(0, 0), set({ ...view, x: view.x - scrollLeft, y: view.y - scrollTop }));
+  }), listen(frame, "pointerup", release), listen(frame, "pointercancel", release), listen(frame, "keydown", (event) => {
     if (!(event.ctrlKey || event.metaKey || event.altKey)) {
       if (event.key === "+" || event.key === "=") zoom(1.25);
       else if (event.key === "-") zoom(0.8);
