@@ -13,11 +13,15 @@ from strategies import assert_same, data_for, graphs, placements, plans
 from einsummable.errors import CapacityError, EngineError, PlanError
 from einsummable.runtime import bounded as bounded_runtime
 from einsummable.runtime.disk import Disk
+from einsummable.runtime.events import Evicted, Loaded, recorded
 from einsummable.runtime.local import LocalExecutor
 from einsummable.taskgraph.allocate import allocate, least_budgets
 from einsummable.taskgraph.lower import lower
-from einsummable.taskgraph.memory import Evict
-from einsummable.taskgraph.tasks import evaluate
+from einsummable.taskgraph.memory import Evict, Load
+from einsummable.taskgraph.tasks import evaluate, nbytes
+from einsummable.views.render import svg
+from einsummable.views.timelines import timeline_view
+from einsummable.views.trace import trace
 
 
 @st.composite
@@ -44,10 +48,32 @@ def test_a_program_within_a_budget_computes_the_same(taskgraph, seed):
         ran = sorted(task for log in local.last.logs for task, *_ in log.ran)
         moves = sorted(move for log in local.last.logs for move, _ in log.received)
         assert sorted(ran + moves) == list(range(len(taskgraph.tasks)))
+        check_disk_events(local.last, allocate(taskgraph, budget, views=views))
     for name, x in arrays.items():
         np.testing.assert_array_equal(x, before[name])
         for y in got.values():
             assert not np.shares_memory(x, y)
+
+
+def check_disk_events(record, plan):
+    """Whatever the plan evicts is told, and whatever it loads after that, and results that were away."""
+    assert sorted(record.disk, key=lambda e: e.ended) == list(record.disk)
+    for memory in plan.sites:
+        mine = [e for e in record.disk if e.site == memory.site]
+        planned = [s.task for s in memory.steps if isinstance(s, Evict)]
+        assert sorted(e.task for e in mine if isinstance(e, Evicted)) == sorted(planned)
+        again, seen = [], set()
+        for step in memory.steps:
+            if isinstance(step, Evict):
+                seen.add(step.task)
+            elif isinstance(step, Load) and step.task in seen:
+                again.append(step.task)
+        loaded = [e.task for e in mine if isinstance(e, Loaded)]
+        assert sorted(loaded[: len(again)]) == sorted(again)
+        assert set(loaded) <= set(planned)
+    for event in record.disk:
+        assert 0 <= event.started <= event.ended <= record.wall
+        assert event.nbytes == nbytes(record.taskgraph.tasks[event.task])
 
 
 def chain(s=32, p=4, sites=2):
@@ -67,8 +93,19 @@ def test_blocks_really_go_to_disk_and_come_back(monkeypatch):
     monkeypatch.setattr(
         bounded_runtime.Disk, "store", lambda *args, real=Disk.store: (stored.append(1), real(*args))
     )
-    assert_same(LocalExecutor(2, memory=least).run(taskgraph, arrays), evaluate(taskgraph, arrays))
+    local = LocalExecutor(2, memory=least)
+    assert_same(local.run(taskgraph, arrays), evaluate(taskgraph, arrays))
     assert len(stored) == written > 0
+    check_disk_events(local.last, plan)
+    assert "blocks evicted" in str(local.last)
+    assert recorded(taskgraph, local.last.events).disk == local.last.disk
+    view = timeline_view(local.last)
+    assert [s["bytes"] for s in view["spills"]] == [e.nbytes for e in local.last.disk]
+    assert "evicted in" in view["caption"]
+    drawn = svg(view)
+    assert drawn.count("evicted, the block of task") == sum(isinstance(e, Evicted) for e in local.last.disk)
+    slices = [e for e in trace({"it": local.last})["traceEvents"] if e.get("cat") == "disk"]
+    assert len(slices) == 2 * len(local.last.disk)
 
 
 def test_what_cannot_fit_is_refused_before_it_runs():

@@ -14,6 +14,7 @@ from strategies import assert_same, data_for, graphs, placements, plans
 import einsummable as ein
 from einsummable.errors import CapacityError, EngineError, PlanError
 from einsummable.runtime.cluster import Cluster
+from einsummable.runtime.events import Evicted, Loaded, MoveEnded, TaskEnded
 from einsummable.taskgraph.allocate import allocate, least_budgets
 from einsummable.taskgraph.lower import lower
 from einsummable.taskgraph.tasks import evaluate
@@ -79,8 +80,11 @@ def test_events_tell_every_task_once(cluster):
     cluster.memory = around(max(least_budgets(taskgraph)))
     heard = []
     cluster.run(taskgraph, arrays, observers=[heard.append])
-    told = [e.task for e in heard if hasattr(e, "task")]
+    told = [e.task for e in heard if isinstance(e, TaskEnded | MoveEnded)]
     assert sorted(told) == list(range(len(taskgraph.tasks)))
+    disk = [e for e in heard if isinstance(e, Evicted | Loaded)]
+    assert sorted(disk, key=repr) == sorted(cluster.last.disk, key=repr)
+    assert {type(e) for e in disk} == {Evicted, Loaded}
 
 
 def test_inputs_that_are_there_are_read_where_they_are(cluster):

@@ -21,13 +21,13 @@ import numpy as np
 from einsummable.errors import EngineError
 from einsummable.functions import AGGREGATES
 from einsummable.kernels import blocks as kernels
+from einsummable.runtime.arena import Arena
 from einsummable.runtime.disk import Disk
 from einsummable.runtime.engine import SiteProgram, SiteStoppedError, Stop, TaskFailedError, load
 from einsummable.runtime.events import SiteLog, clock
 from einsummable.runtime.handover import Done, Key, Port
 from einsummable.runtime.part import SitePart, Source, split
 from einsummable.taskgraph.memory import (
-    ALIGNMENT,
     Evict,
     Free,
     Load,
@@ -106,26 +106,6 @@ class BoundedProgram:
                 size += aligned(nbytes(self.tasks[step.task]))
 
 
-class Arena:
-    """The memory of one site, which one run after the other uses."""
-
-    def __init__(self) -> None:
-        self._bytes = np.empty(0, np.uint8)
-
-    def of(self, size: int) -> np.ndarray:
-        """Return the first `size` bytes, at an aligned address."""
-        if self._bytes.nbytes < size:
-            self._bytes = np.empty(0, np.uint8)  # let go of the old one first
-            raw = np.empty(size + ALIGNMENT, np.uint8)
-            skip = -raw.ctypes.data % ALIGNMENT
-            self._bytes = raw[skip : skip + size]
-        return self._bytes[:size]
-
-    def abandon(self) -> None:
-        """Use other memory from now on: something may still write to this."""
-        self._bytes = np.empty(0, np.uint8)
-
-
 def run_bounded(
     program: BoundedProgram,
     arena: Arena,
@@ -182,6 +162,8 @@ class _Run:
         self.read: set[int] = set()
         #: What was begun and is not done: the bytes it concerns, and whether it writes them.
         self.pending: dict[Key, tuple[int, int, bool]] = {}
+        #: What of it the log is to know: which list it goes to, the task, and when it was begun.
+        self.begun: dict[Key, tuple[str, int, float]] = {}
         self.numbers = iter(range(1 << 62))
 
     def run(self) -> None:
@@ -213,9 +195,10 @@ class _Run:
             case Evict(task, write):
                 if write:
                     self.settle(*self.range_of(task))
-                    key = "disk", next(self.numbers)
-                    self.begin(key, *self.range_of(task), writes=False)
+                    key = self.begin_on_disk("evicted", task)
                     self.disk.store(self.program.on_disk[task], self.raw(task), self.telling(key))
+                else:
+                    self.log.evicted.append((task, clock(), clock()))
                 del self.where[task]
             case Free(task):
                 del self.where[task]
@@ -270,13 +253,14 @@ class _Run:
         kind = self.program.tasks[task]
         place = self.place(task, offset)
         if task in self.program.on_disk and not isinstance(kind, Read):
-            key = "disk", next(self.numbers)
-            self.begin(key, *self.range_of(task), writes=True)
+            key = self.begin_on_disk("loaded", task)
             self.disk.load(self.program.on_disk[task], self.raw(task), self.telling(key))
             return
         key = "input", next(self.numbers)
         self.begin(key, *self.range_of(task), writes=True)
-        if task not in self.read:
+        if task in self.read:
+            self.begun[key] = "loaded", task, clock()
+        else:
             self.read.add(task)
             self.log.ran.append((task, clock(), clock()))
         self.port.fetch((kind.name, kind.box), key[1], place)
@@ -364,6 +348,13 @@ class _Run:
         """Note what is under way."""
         self.pending[key] = start, stop, writes
 
+    def begin_on_disk(self, kind: str, task: int) -> Key:
+        """Note that a block is on its way to disk, "evicted", or back, "loaded"."""
+        key = "disk", next(self.numbers)
+        self.begin(key, *self.range_of(task), writes=kind == "loaded")
+        self.begun[key] = kind, task, clock()
+        return key
+
     def telling(self, key: Key) -> Callable[[BaseException | None], None]:
         """Return what puts the end of something into the inbox."""
         return lambda error: self.inbox.put(Done(key, error))
@@ -392,6 +383,9 @@ class _Run:
                 self.pending.pop(key, None)
                 if key[0] == "arrived":
                     self.log.received.append((key[1], clock()))
+                elif key in self.begun:
+                    kind, *row = self.begun.pop(key)
+                    getattr(self.log, kind).append((*row, clock()))
             case Done(_, error):
                 site = self.program.part.site
                 raise EngineError(f"site {site} cannot keep evicted blocks on disk: {error}")

@@ -71,6 +71,28 @@ class MoveEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class Evicted:
+    """Site `site` put the block of `task` on disk, or dropped it (at once) where that has it already."""
+
+    task: int
+    site: int
+    started: float
+    ended: float
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Site `site` has the block of `task` in memory again."""
+
+    task: int
+    site: int
+    started: float
+    ended: float
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """The run goes on: what ended before `at` has been told, as far as the driver knows.
 
@@ -91,7 +113,8 @@ class RunEnded:
     error: str = ""
 
 
-Event: TypeAlias = "RunStarted | TaskEnded | MoveEnded | Progress | RunEnded"
+Event: TypeAlias = "RunStarted | TaskEnded | MoveEnded | Evicted | Loaded | Progress | RunEnded"
+_Ended: TypeAlias = "TaskEnded | MoveEnded | Evicted | Loaded"
 Observer: TypeAlias = Callable[[Event], None]
 
 
@@ -105,6 +128,8 @@ class SiteLog:
         ``(task, started, ended)`` for each task but moves; tasks are indices into ``TaskGraph.tasks``.
     sent, received
         ``(move, time)`` at the source, and at the destination.
+    evicted, loaded
+        ``(task, started, ended)`` of blocks that went to disk, and came back.
     offset
         Seconds to add to a time of this log to get seconds of the Unix epoch on the driver's clock.
     running
@@ -115,6 +140,8 @@ class SiteLog:
     ran: list[tuple[int, float, float]] = field(default_factory=list)
     sent: list[tuple[int, float]] = field(default_factory=list)
     received: list[tuple[int, float]] = field(default_factory=list)
+    evicted: list[tuple[int, float, float]] = field(default_factory=list)
+    loaded: list[tuple[int, float, float]] = field(default_factory=list)
     offset: float = field(default_factory=lambda: time.time() - clock())
     running: int = -1
 
@@ -171,12 +198,16 @@ class EventReader:
         self._sent: dict[int, float] = {}
         self._arrived: dict[int, float] = {}
 
-    def poll(self) -> Iterator[TaskEnded | MoveEnded]:
+    def poll(self) -> Iterator[_Ended]:
         """Yield what ended since the last call; a move is told once both of its ends have logged it."""
         for log in self._logs:
             shift = log.offset - self._began
             for task, started, ended in self._new(log, "ran"):
                 yield TaskEnded(task, log.site, started + shift, ended + shift)
+            for kind, event in (("evicted", Evicted), ("loaded", Loaded)):
+                for task, started, ended in self._new(log, kind):
+                    size = nbytes(self._taskgraph.tasks[task])
+                    yield event(task, log.site, started + shift, ended + shift, size)
             self._sent.update((move, at + shift) for move, at in self._new(log, "sent"))
             self._arrived.update((move, at + shift) for move, at in self._new(log, "received"))
         for move in [m for m in self._arrived if m in self._sent]:
@@ -235,6 +266,11 @@ class RunRecord:
         """The moves that ended, in the order in which they did."""
         return tuple(e for e in self.events if isinstance(e, MoveEnded))
 
+    @property
+    def disk(self) -> tuple[Evicted | Loaded, ...]:
+        """What went to disk and came back, in the order in which that ended."""
+        return tuple(e for e in self.events if isinstance(e, Evicted | Loaded))
+
     def busy(self, site: int) -> float:
         """Return the seconds that `site` spent in tasks."""
         return sum(ended - started for log in self.logs if log.site == site for _, started, ended in log.ran)
@@ -244,6 +280,9 @@ class RunRecord:
         tasks = sum(not isinstance(t, Move) for t in self.taskgraph.tasks)
         ran = sum(len(log.ran) for log in self.logs)
         done = f"{ran} of {tasks} tasks, {moved} bytes moved"
+        loaded = [e.nbytes for e in self.disk if isinstance(e, Loaded)]
+        if self.disk:
+            done += f", {len(self.disk) - len(loaded)} blocks evicted, {sum(loaded)} bytes loaded again"
         lines = [f"run of {self.wall * 1e3:.1f} ms on {self.taskgraph.sites} sites, {done}"]
         for log in self.logs:
             share = self.busy(log.site) / self.wall if self.wall else 0.0
@@ -264,6 +303,10 @@ def recorded(taskgraph: TaskGraph, events: Iterable[Event], began: float = 0.0) 
             case MoveEnded(task, source, site, sent, received):
                 logs[source].sent.append((task, sent))
                 logs[site].received.append((task, received))
+            case Evicted(task, site, started, ended):
+                logs[site].evicted.append((task, started, ended))
+            case Loaded(task, site, started, ended):
+                logs[site].loaded.append((task, started, ended))
             case RunEnded(at, why):
                 wall, error = at, why
             case _:
@@ -274,7 +317,7 @@ def recorded(taskgraph: TaskGraph, events: Iterable[Event], began: float = 0.0) 
 def simulated(simulation: Simulation) -> RunRecord:
     """Return what `simulation` says as the record of a run, so that the pictures of runs show it."""
     tasks = simulation.taskgraph.tasks
-    ended: list[TaskEnded | MoveEnded] = []
+    ended: list[_Ended] = []
     for i, (task, start, end) in enumerate(zip(tasks, simulation.starts, simulation.ends, strict=True)):
         if isinstance(task, Move):
             ended.append(MoveEnded(i, tasks[task.inputs[0]].site, task.site, start, end, nbytes(task)))
@@ -283,5 +326,5 @@ def simulated(simulation: Simulation) -> RunRecord:
     return recorded(simulation.taskgraph, [*sorted(ended, key=_when), RunEnded(simulation.makespan)])
 
 
-def _when(event: TaskEnded | MoveEnded) -> float:
+def _when(event: _Ended) -> float:
     return event.received if isinstance(event, MoveEnded) else event.ended

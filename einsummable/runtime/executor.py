@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from einsummable.errors import EngineError
+from einsummable.kernels.warm import empty
 from einsummable.runtime.engine import SiteResult, TaskFailedError
 from einsummable.runtime.events import Observer, RunRecord
 from einsummable.taskgraph.tasks import TaskGraph
@@ -98,7 +99,7 @@ def gather(
                 given_away.add(_owner(block))
                 whole[out.name] = block
                 continue
-        array = whole[out.name] = np.empty(out.shape, out.dtype)
+        array = whole[out.name] = empty(out.shape, out.dtype)
         for task, box in out.blocks:
             array[tuple(slice(start, stop) for start, stop in box)] = made[task]
     return whole

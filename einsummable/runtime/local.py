@@ -22,7 +22,8 @@ from threadpoolctl import ThreadpoolController
 
 from einsummable.errors import EngineError, PlanError
 from einsummable.evaluate import check_inputs, read_params
-from einsummable.runtime.bounded import Arena, BoundedProgram, bounded
+from einsummable.runtime.arena import Arena
+from einsummable.runtime.bounded import BoundedProgram, bounded
 from einsummable.runtime.engine import SiteProgram, TaskFailedError, load
 from einsummable.runtime.events import (
     REPORT_SECONDS,

@@ -26,7 +26,8 @@ from einsummable.errors import EinsummableError, EngineError
 from einsummable.mapped import Region
 from einsummable.runtime import wire
 from einsummable.runtime.address import Address, machine
-from einsummable.runtime.bounded import Arena, BoundedPart, BoundedProgram, run_bounded
+from einsummable.runtime.arena import Arena
+from einsummable.runtime.bounded import BoundedPart, BoundedProgram, run_bounded
 from einsummable.runtime.engine import SiteProgram, SiteStoppedError, Stop, TaskFailedError, load, run_site
 from einsummable.runtime.events import SiteLog, clock
 from einsummable.runtime.launch import THREAD_VARIABLES

@@ -13,7 +13,9 @@ from typing import Protocol
 import numpy as np
 
 from einsummable.graph import Concat, Einsummable, Gather, Reshape
-from einsummable.runtime.bounded import Arena, BoundedProgram, run_bounded
+from einsummable.kernels.warm import empty
+from einsummable.runtime.arena import Arena
+from einsummable.runtime.bounded import BoundedProgram, run_bounded
 from einsummable.runtime.engine import Inbox, SiteProgram, SiteResult, Stop, run_site
 from einsummable.runtime.events import SiteLog
 from einsummable.runtime.executor import gather
@@ -46,7 +48,7 @@ class FreeSites:
         self._inboxes: list[Inbox] = [SimpleQueue() for _ in programs]
         self._results: list[SiteResult] = []
         self._whole = {
-            out.name: np.empty(out.shape, out.dtype) for out in taskgraph.outputs if len(out.blocks) > 1
+            out.name: empty(out.shape, out.dtype) for out in taskgraph.outputs if len(out.blocks) > 1
         } | _continued(taskgraph, given)
 
     def work(self, log: SiteLog, arrays: Mapping[str, np.ndarray], params: Mapping[str, np.generic]) -> None:
@@ -126,7 +128,7 @@ class BoundedSites:
     ) -> None:
         self._programs, self._arenas = programs, arenas
         self._inboxes: list[SimpleQueue] = [SimpleQueue() for _ in programs]
-        self._whole = {out.name: np.empty(out.shape, out.dtype) for out in taskgraph.outputs} | _continued(
+        self._whole = {out.name: empty(out.shape, out.dtype) for out in taskgraph.outputs} | _continued(
             taskgraph, given
         )
         targets: dict[int, list] = {}

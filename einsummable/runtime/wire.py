@@ -49,7 +49,7 @@ CUT_OFF = -2
 #: The site number of the driver, which runs no tasks.
 DRIVER = -1
 #: The lists of a SiteLog in the order of a LOG frame, and how long their rows are.
-LISTS = {"ran": 3, "sent": 2, "received": 2}
+LISTS = {"ran": 3, "sent": 2, "received": 2, "evicted": 3, "loaded": 3}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ from einsummable.taskgraph.tasks import Aggregate, Apply, Fused
 from einsummable.views import amounts, legends
 from einsummable.views.colours import CATEGORIES, INK, ink_on
 from einsummable.views.drawing import Drawing, text_width
+from einsummable.views.spills import draw_spills, spills
+from einsummable.views.spills import words as spilled
 from einsummable.views.taskgraphs import describe
 
 _SIZE = 12
@@ -93,6 +95,7 @@ def timeline_view(
         "error": record.error,
         "bars": bars,
         "moves": moves,
+        "spills": spills(record),
         "nodes": [{"id": i, "name": graph.name_of(i), "seconds": t} for i, t in longest],
         "texts": {str(b["task"]): describe(record.taskgraph, b["task"]) for b in bars[:_TEXTS]},
     }
@@ -120,6 +123,7 @@ def _caption(view: dict[str, Any]) -> str:
         words += f"; {amounts.nbytes(moved)} in {amounts.many(len(view['moves']), 'move')}"
     else:
         words += "; nothing moved"
+    words += spilled(view["spills"])
     if view["error"] == RUNNING:
         return f"{words}; {RUNNING}"
     return words + (f"; given up: {view['error']}" if view["error"] else "")
@@ -166,6 +170,7 @@ def draw(view: dict[str, Any]) -> Drawing:
         _name_lane(d, view, site, top, lane)
         _draw_moves(d, by_site["moves"][site], top + lane * 0.74, lane * 0.26, scale)
         _draw_bars(d, view, by_site["bars"][site], (top, lane * 0.7), scale, colours)
+        draw_spills(d, view["spills"], site, top + lane - 3, scale)
         if lane > 30:
             _draw_held(d, view, site, top + lane + _MEMORY + 1, scale, most)
         _write_share(d, view, site, top, lane)

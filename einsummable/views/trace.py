@@ -15,9 +15,10 @@ from typing import Any
 
 from einsummable.runtime.events import MoveEnded, RunRecord, TaskEnded
 from einsummable.taskgraph.held import Held, series
+from einsummable.views.spills import traced
 from einsummable.views.taskgraphs import describe
 
-_TASKS, _MOVES = 1, 2
+_TASKS, _MOVES, _DISK = 1, 2, 3
 _MICRO = 1e6
 
 
@@ -48,11 +49,14 @@ def _run(name: str, record: RunRecord, first: int) -> Iterator[dict[str, Any]]:
         yield {**order, "args": {"sort_index": first + site}}
         yield _named("thread_name", first + site, _TASKS, "tasks")
         yield _named("thread_name", first + site, _MOVES, "moves arriving")
+        if any(event.site == site for event in record.disk):
+            yield _named("thread_name", first + site, _DISK, "to disk and back")
     ran = {e.task: e for e in record.tasks}
     for event in record.tasks:
         yield _task(record, event, first)
     for event in record.moves:
         yield from _move(record, event, ran, first)
+    yield from traced(record, first, _DISK)
     yield from _counters(record, first)
 
 
