@@ -7,12 +7,11 @@ from typing import Any
 
 import traitlets
 
-from einsummable import views
 from einsummable.runtime.events import RunRecord
 from einsummable.taskgraph.tasks import TaskGraph
 from einsummable.views import maps
 from einsummable.views.facts import facts
-from einsummable.views.links import merge
+from einsummable.views.links import graph_links, merge
 from einsummable.views.neighbours import neighbour_links
 from einsummable.widgets.base import Widget, bundle
 
@@ -40,6 +39,7 @@ class Tasks(Widget):
 
     _esm = bundle("taskgraph")
     picture = traitlets.Unicode("").tag(sync=True)
+    key = traitlets.List(traitlets.Unicode()).tag(sync=True)
     detail = traitlets.Enum(maps.DETAILS, maps.DETAILS[0]).tag(sync=True)
     folded = traitlets.List(traitlets.Unicode()).tag(sync=True)
     details = traitlets.Dict().tag(sync=True)
@@ -48,7 +48,7 @@ class Tasks(Widget):
         self, taskgraph: TaskGraph, records: Mapping[str, RunRecord], *, hosts: Sequence[int] | None = None
     ) -> None:
         self._tasks, self._records = taskgraph, dict(records)
-        self._map = maps.TaskMap(taskgraph, hosts=hosts)
+        self._map, self._near = maps.TaskMap(taskgraph, hosts=hosts), neighbour_links(taskgraph)
         super().__init__(view=self._map.view(), detail=self._map.choices[0])
         self._draw()
         self.observe(self._draw, ["detail", "folded"])
@@ -56,9 +56,10 @@ class Tasks(Widget):
 
     def _draw(self, _: Any = None) -> None:
         self._drawn = self._map.drawn(self.detail, self.folded)
-        near = neighbour_links(self._tasks, each=maps.is_each(self._drawn))
+        near = self._near if maps.is_each(self._drawn) else graph_links(self._tasks.graph)
         self.links = merge(near, maps.fold_links(self._drawn, near))
-        self.picture = views.svg(self._drawn, caption=False)
+        drawn, self.key = maps.pictures(self._drawn)
+        self.picture = drawn  # last: then the browser draws anew
 
     def _tell(self, _: Any = None) -> None:
         told = facts(self._tasks, self.selection, self._records)

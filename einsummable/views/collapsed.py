@@ -37,8 +37,32 @@ class _Column:
 
 
 def draw(view: dict[str, Any]) -> Drawing:
-    """Draw a view of `taskgraph_view` by node and lane."""
-    flows = sorted((f for f in view["flows"] if f["from"] != f["to"]), key=lambda f: -f["bytes"])
+    """Draw a view of `taskgraph_view` by node and lane, and say what its shapes mean."""
+    d = draw_tasks(view)
+    y = d.box[3] + 22
+    for k, line in enumerate(words(view)):
+        d.text(0, y + 18 * k, line, size=_SIZE, muted=True)
+    return d
+
+
+def words(view: dict[str, Any]) -> list[str]:
+    """Return what the shapes of the picture mean, and what is left out of it."""
+    told = ["boxes count kernel calls, diamonds are aggregations; arrows are moves, as wide as their bytes"]
+    hidden = _largest(_crossing(view))[1]
+    if hidden:
+        size = amounts.nbytes(sum(f["bytes"] for f in hidden))
+        told.append(f"{amounts.many(len(hidden), 'smaller flow')} of {size} not drawn")
+    return told
+
+
+def _crossing(view: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the flows from one lane to another, the largest first."""
+    return sorted((f for f in view["flows"] if f["from"] != f["to"]), key=lambda f: -f["bytes"])
+
+
+def draw_tasks(view: dict[str, Any]) -> Drawing:
+    """Draw the lanes."""
+    flows = _crossing(view)
     columns = _columns(view, flows)
     bounds = [(k * (_LANE + 4), k * (_LANE + 4) + _LANE) for k in range(len(view["lanes"]))]
     colours = lanes.lane_colours(view)
@@ -47,13 +71,12 @@ def draw(view: dict[str, Any]) -> Drawing:
     for node in view["nodes"]:
         if node["id"] in columns:
             _draw_heading(d, node, columns[node["id"]])
-    drawn, hidden = _largest(flows)
+    drawn, _ = _largest(flows)
     for flow in drawn:
         _draw_flow(d, flow, view, columns, bounds, colours, drawn)
     for cell in view["cells"]:
         if cell["node"] in columns:
             _draw_cell(d, cell, view, columns[cell["node"]], bounds[cell["lane"]], colours)
-    _draw_key(d, hidden)
     return d
 
 
@@ -156,13 +179,3 @@ def _draw_cell(
 def _count(n: int, width: float) -> str:
     text = amounts.count(n)
     return text if text_width(text, _SIZE) <= width - 4 else f"{n / 1000:.0f}k"
-
-
-def _draw_key(d: Drawing, hidden: list[dict[str, Any]]) -> None:
-    y = d.box[3] + 22
-    words = ["boxes count kernel calls, diamonds are aggregations; arrows are moves, as wide as their bytes"]
-    if hidden:
-        size = amounts.nbytes(sum(f["bytes"] for f in hidden))
-        words.append(f"{amounts.many(len(hidden), 'smaller flow')} of {size} not drawn")
-    for k, line in enumerate(words):
-        d.text(0, y + 18 * k, line, size=_SIZE, muted=True)

@@ -25,7 +25,19 @@ _BOW = 9.0
 
 
 def draw(view: dict[str, Any]) -> Drawing:
-    """Draw a view of `taskgraph_view` task by task, or of `folding.fold`."""
+    """Draw a view of `taskgraph_view` task by task, or of `folding.fold`, and what its shapes mean."""
+    d = draw_tasks(view)
+    d.flow(keys(view), max(d.box[2], 640), gap=18, top=d.box[3] + 14)
+    return d
+
+
+def keys(view: dict[str, Any]) -> list[Drawing]:
+    """Return a key for each shape of the picture."""
+    return [_key(kind) for kind in dict.fromkeys(t["type"] for t in view["tasks"])]
+
+
+def draw_tasks(view: dict[str, Any]) -> Drawing:
+    """Draw the lanes."""
     tasks = view["tasks"]
     names = {node["id"]: node["name"] for node in view["nodes"]}
     spots, columns, lanes = _place(tasks, names, len(view["lanes"]))
@@ -38,8 +50,6 @@ def draw(view: dict[str, Any]) -> Drawing:
     for task in tasks:
         if task["type"] != "Move":
             _draw_task(d, task, names[task["node"]], spots[task["id"]], colours[task["lane"]])
-    keys = [_key(kind) for kind in dict.fromkeys(t["type"] for t in tasks)]
-    d.flow(keys, max(width, 640), gap=18, top=d.box[3] + 14)
     return d
 
 

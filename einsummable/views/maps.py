@@ -11,6 +11,8 @@ from functools import cached_property
 from typing import Any
 
 from einsummable.taskgraph.tasks import TaskGraph
+from einsummable.views import collapsed, lanes
+from einsummable.views.drawing import Drawing
 from einsummable.views.folding import fold
 from einsummable.views.links import Links, node_key, site_key, task_key
 from einsummable.views.taskgraphs import taskgraph_view
@@ -80,6 +82,18 @@ class TaskMap:
                 return [key]
             case _:
                 return []
+
+
+def pictures(view: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """Return the picture of a view as SVG, and what its shapes mean as pictures of their own."""
+    if view["tasks"]:
+        drawn, keys = lanes.draw_tasks(view), lanes.keys(view)
+    else:
+        drawn, keys = collapsed.draw_tasks(view), []
+        for line in collapsed.words(view):
+            keys.append(Drawing())
+            keys[-1].text(0, 13, line, muted=True)
+    return drawn.finish(view["caption"]), [key.finish("", margin=2) for key in keys]
 
 
 def is_each(view: Mapping[str, Any]) -> bool:

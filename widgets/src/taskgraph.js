@@ -77,13 +77,14 @@ function render({ model, el, signal }) {
   const aside = element("aside", "ein-panel ein-tg-aside");
   aside.setAttribute("aria-live", "polite");
   const main = element("div", "ein-tg-main");
+  const key = element("div", "ein-tg-key");
   const caption = element("div", "ein-caption");
   frame.tabIndex = 0;
   frame.setAttribute("role", "group");
   frame.dataset.rove = "";
   frame.append(picture, names);
   main.append(frame, aside);
-  root.append(bar, error, top, main, caption);
+  root.append(bar, error, top, main, key, caption);
   el.append(root);
   let size = { width: 1, height: 1 };
   let lanes = [];
@@ -175,6 +176,8 @@ function render({ model, el, signal }) {
     const began = performance.now();
     const first = !picture.firstElementChild;
     picture.innerHTML = model.get("picture");
+    key.innerHTML = model.get("key").join("");
+    for (const drawn of key.children) drawn.setAttribute("role", "presentation");
     const svg = picture.querySelector("svg");
     svg.setAttribute("role", "group");
     size = { width: svg.viewBox.baseVal.width, height: svg.viewBox.baseVal.height };

@@ -341,8 +341,8 @@ function factsPanel(aside, { signal, fold }) {
 function render({ model, el, signal }) {
   let root = element("div", "ein-widget ein-taskgraph"), bar = element("div", "ein-tl-bar"), top = element("div", "ein-tl-top"), error = element("div", "ein-error"), frame = element("div", "ein-panel ein-tg-frame"), picture = element("div", "ein-tg-picture"), names = element("div", "ein-tg-names"), aside = element("aside", "ein-panel ein-tg-aside");
   aside.setAttribute("aria-live", "polite");
-  let main = element("div", "ein-tg-main"), caption = element("div", "ein-caption");
-  frame.tabIndex = 0, frame.setAttribute("role", "group"), frame.dataset.rove = "", frame.append(picture, names), main.append(frame, aside), root.append(bar, error, top, main, caption), el.append(root);
+  let main = element("div", "ein-tg-main"), key = element("div", "ein-tg-key"), caption = element("div", "ein-caption");
+  frame.tabIndex = 0, frame.setAttribute("role", "group"), frame.dataset.rove = "", frame.append(picture, names), main.append(frame, aside), root.append(bar, error, top, main, key, caption), el.append(root);
   let size = { width: 1, height: 1 }, lanes = [], items = /* @__PURE__ */ new Map(), wires = /* @__PURE__ */ new Map(), detail = element("select");
   detail.setAttribute("aria-label", "how much is drawn"), detail.addEventListener(
     "change",
@@ -377,17 +377,17 @@ function render({ model, el, signal }) {
     },
     { signal }
   );
-  function select(key) {
-    model.set("selection", key), model.save_changes(), light(key);
+  function select(key2) {
+    model.set("selection", key2), model.save_changes(), light(key2);
   }
-  function fold(key, on) {
-    let rest = key ? model.get("folded").filter((one) => one !== key) : [];
-    model.set("folded", on ? [...rest, key] : rest), model.save_changes();
+  function fold(key2, on) {
+    let rest = key2 ? model.get("folded").filter((one) => one !== key2) : [];
+    model.set("folded", on ? [...rest, key2] : rest), model.save_changes();
   }
-  function light(key) {
-    let keys = litKeys(key, model.get("links"));
+  function light(key2) {
+    let keys = litKeys(key2, model.get("links"));
     for (let drawn of picture.querySelectorAll(".ein-wire-lit")) drawn.classList.remove("ein-wire-lit");
-    if (!key) return;
+    if (!key2) return;
     let lit = new Set([...keys].flatMap((one) => items.get(one) ?? []));
     for (let wire of litWires([...wires.keys()], lit))
       for (let drawn of wires.get(wire)) drawn.classList.add("ein-wire-lit");
@@ -395,8 +395,8 @@ function render({ model, el, signal }) {
   function index() {
     items = /* @__PURE__ */ new Map(), wires = /* @__PURE__ */ new Map();
     for (let drawn of picture.querySelectorAll("[data-item]"))
-      for (let key of drawn.dataset.keys.split(" "))
-        items.has(key) || items.set(key, []), items.get(key).push(drawn.dataset.item);
+      for (let key2 of drawn.dataset.keys.split(" "))
+        items.has(key2) || items.set(key2, []), items.get(key2).push(drawn.dataset.item);
     for (let drawn of picture.querySelectorAll("[data-wire]")) {
       let { wire } = drawn.dataset;
       wires.has(wire) || wires.set(wire, []), wires.get(wire).push(drawn);
@@ -404,7 +404,8 @@ function render({ model, el, signal }) {
   }
   function draw() {
     let began = performance.now(), first = !picture.firstElementChild;
-    picture.innerHTML = model.get("picture");
+    picture.innerHTML = model.get("picture"), key.innerHTML = model.get("key").join("");
+    for (let drawn of key.children) drawn.setAttribute("role", "presentation");
     let svg = picture.querySelector("svg");
     svg.setAttribute("role", "group"), size = { width: svg.viewBox.baseVal.width, height: svg.viewBox.baseVal.height }, svg.style.cssText = `width:${size.width}px;height:${size.height}px`, picture.style.width = `${size.width}px`, lanes = lanesIn(svg);
     let wide = frame.clientWidth / size.width;
