@@ -153,6 +153,22 @@ class EinMagics(Magics):
     @magic_arguments()
     @argument("name", help="a program that %%%%ein made")
     @line_magic
+    def ein_tasks(self, line: str) -> None:
+        """Show what happens on which site: lanes to pan, zoom and fold, with the figures of each task."""
+        display(self._compiled(parse_argstring(self.ein_tasks, line).name).show_tasks())
+
+    @magic_arguments()
+    @argument("name", help="a program that %%%%ein made")
+    @argument("--live", action="store_true", help="follow the runs to come, too, while they go on")
+    @line_magic
+    def ein_timeline(self, line: str) -> None:
+        """Show where time goes: the last run above the simulated one, kernels, moves and what is held."""
+        args = parse_argstring(self.ein_timeline, line)
+        display(self._compiled(args.name).timeline(live=args.live))
+
+    @magic_arguments()
+    @argument("name", help="a program that %%%%ein made")
+    @line_magic
     def ein_steps(self, line: str) -> None:
         """Run a small program step by step: the numbers in the blocks, sums that grow, and what travels."""
         net = self._compiled(parse_argstring(self.ein_steps, line).name)
