@@ -171,6 +171,24 @@ def test_tiles_of_compiled_products(condition, dtype, extents, small_tiles, all_
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("text", "shapes"),
+    [
+        ("Y[i,k] = softmax[k](X[i,k])", {"X": (19, 37)}),
+        ("Y[i,k] = rmsnorm[k](X[i,k])", {"X": (19, 37)}),
+        ("D[i,j] = sum[k] (X[i,k]-T[j,k])**2\nn[i] = min[j] D[i,j]", {"X": (190, 2), "T": (60, 2)}),
+        ("H[b,h] = relu(sum[d] X[b,d]*W[d,h])\nY[b,o] = H[b,h]*V[h,o]",
+         {"X": (190, 4), "W": (4, 50), "V": (50, 2)}),
+    ],
+    ids=["softmax", "rmsnorm", "neighbours", "layers"],
+)  # fmt: skip
+def test_tiles_of_compiled_loops(text, shapes, small_tiles, all_compiled):
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    got, want = run_both(text, arrays)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
 def test_a_run_chooses_no_kernel(monkeypatch, small_tiles):
     arrays = attention_arrays()
     (part,) = split(fuse(lowered(ATTENTION, **{name: x.shape for name, x in arrays.items()})))

@@ -9,13 +9,14 @@ the first indices of every link's ranges, in one tuple each; else it is called a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from math import prod
 
 import numpy as np
 
 from einsummable.functions import AGGREGATES
+from einsummable.kernels.blocks import Kernel
 from einsummable.kernels.compiled import Compiled
 from einsummable.kernels.contraction import Contraction
 from einsummable.kernels.panels import Panels
@@ -36,7 +37,9 @@ class Chain:
 
     def __init__(self, schedule: Schedule) -> None:
         self.schedule = schedule
+        # What stands for a hidden part that is constant, by shape, and which links are spared by it.
         self.constants: dict[tuple[int, ...], np.ndarray] = {}
+        self.spared: dict[tuple[int, tuple[int, ...]], bool] = {}
 
     def ready(self, at: Sequence[tuple[int, ...]]) -> None:
         """Choose and compile all that a call with these first indices needs, so that no call waits for it."""
@@ -71,10 +74,11 @@ class _Run:
         params: Mapping[str, np.generic],
         out: np.ndarray,
     ) -> None:
-        self.of, self.constants = chain.schedule, chain.constants
+        self.of, self.constants, self.spared = chain.schedule, chain.constants, chain.spared
         self.blocks, self.at, self.params, self.out = blocks, at, params, out
         self.rooms: dict[int, np.ndarray] = {}
         self.views: dict[tuple[int, tuple[int, ...]], np.ndarray] = {}
+        self.bound: dict[tuple[int, Kernel], Callable[[], None]] = {}  # equal kernels find equal buffers
         self.finite: dict[int, bool] = {}
         self.laid_out: dict[tuple[int, int], tuple[Index, np.ndarray | Panels]] = {}
 
@@ -114,13 +118,15 @@ class _Run:
             if standing[link.reads[k] - of.inputs].any():
                 return False
             return all(self.is_finite(j) for i, j in enumerate(link.reads) if i != k)
-        if node.join.is_copy:
-            value = standing[link.reads[0] - of.inputs]
-        else:
-            value = self.representative(s, tile, values, standing)
-        if node.aggregate == "sum":
-            return not value.any()
-        return bool((value == AGGREGATES[node.aggregate].identity(value.dtype)).all())
+        if not node.join.is_copy:
+            return _is_identity(self.representative(s, tile, values, standing), node.aggregate)
+        p = link.reads[0] - of.inputs
+        if p != of.shadow.link or not of.shadow.constant:
+            return _is_identity(standing[p], node.aggregate)
+        key = s, standing[p].shape
+        if key not in self.spared:
+            self.spared[key] = _is_identity(standing[p], node.aggregate)
+        return self.spared[key]
 
     def is_finite(self, j: int) -> bool:
         """Return whether input `j` holds neither nan nor infinities."""
@@ -153,11 +159,19 @@ class _Run:
 
     def step(self, s: int, plan: Plan, values: Sequence[np.ndarray]) -> np.ndarray:
         """Run link `s` on a tile."""
+        into = self.room(s, plan)
+        again = self.bound.get((s, plan.kernel))
+        if again is not None:
+            again()
+            return into
         reads = [
             values[operand.earlier] if operand.earlier >= 0 else self.operand(s, k, plan, values)
             for k, operand in enumerate(plan.operands)
         ]
-        into = self.room(s, plan)
+        if plan.bindable:
+            again = plan.kernel.bound(reads, self.at[s], into)
+            if again is not None:
+                self.bound[s, plan.kernel] = again
         if plan.aside:
             into[...] = plan.kernel(reads, self.first(s, plan), self.params)
             return into
@@ -198,3 +212,10 @@ class _Run:
             flat = self.rooms[slot][: prod(plan.shape) * dtype.itemsize]
             view = self.views[s, plan.shape] = flat.view(dtype).reshape(plan.shape)
         return view
+
+
+def _is_identity(value: np.ndarray, aggregate: str) -> bool:
+    """Return whether an aggregate is the same without the elements of `value`."""
+    if aggregate == "sum":
+        return not value.any()
+    return bool((value == AGGREGATES[aggregate].identity(value.dtype)).all())

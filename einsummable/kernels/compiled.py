@@ -14,7 +14,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import ceil, prod
 from typing import TypeAlias
 
@@ -190,17 +190,33 @@ class Compiled:
         """Return the result, in `out` if that is given."""
         result = np.empty(self.shape, self.dtype) if out is None else out
         call = self.safe if self.swift is None or not self._is_ordered(blocks) else self.swift
+        scalars = [np.asarray(params[name], dtype) for name, dtype in self.nest.params]
+        table = self._table(blocks, at, scalars, result)
+        if table is None:
+            self._pieces(blocks, at, scalars, result, call)
+        else:
+            call(table)
+        return result
+
+    def bound(
+        self, blocks: Sequence[_Array], at: tuple[int, ...], out: np.ndarray
+    ) -> Callable[[], None] | None:
+        """Return a call with these arrays, which must outlive it, None where it depends on their values."""
+        table = None if self.swift or self.nest.params else self._table(blocks, at, (), out)
+        return None if table is None else partial(self.safe, table)
+
+    def _table(
+        self, blocks: Sequence[_Array], at: tuple[int, ...], scalars: Sequence[np.ndarray], result: np.ndarray
+    ) -> bytes | None:
+        """Return what the loops read, None if one call of them will not do."""
         form = (result.strides, *[(type(x), x.strides) for x in blocks])
         if form not in self._plain:
             self._plain[form] = self._straight(blocks, result)
         after = self._plain[form]
         if after is None:
-            self._pieces(blocks, at, params, result, call)
-            return result
-        scalars = [np.asarray(params[name], dtype) for name, dtype in self.nest.params]
+            return None
         places = [_address(x) for x in (*blocks, *scalars, result)]
-        call(self.pack(*places, *after[0], *[at[d] for d in self.at_labels], *after[1]))
-        return result
+        return self.pack(*places, *after[0], *[at[d] for d in self.at_labels], *after[1])
 
     def _straight(
         self, blocks: Sequence[_Array], result: np.ndarray
@@ -231,12 +247,11 @@ class Compiled:
         self,
         blocks: Sequence[_Array],
         at: tuple[int, ...],
-        params: Mapping[str, np.generic],
+        scalars: Sequence[np.ndarray],
         result: np.ndarray,
         call: Callable[[bytes], None],
     ) -> None:
         arrays = [self._distinct(k, self._fitting(k, block)) for k, block in enumerate(blocks)]
-        scalars = [np.asarray(params[name], dtype) for name, dtype in self.nest.params]
         first = dict(zip(self.space, at, strict=True))
         for ranges in self._out_pieces([*arrays, result]):
             into = result[(*[slice(*ranges[x]) for x in self.out], ...)]

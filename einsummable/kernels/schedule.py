@@ -65,6 +65,8 @@ class Plan:
         Extents of the result, and where in the chain's result it is, if it goes there.
     aside
         Whether the kernel must not write where it goes, since it reads that again.
+    bindable
+        Whether every tile with this kernel calls it with the same buffers and first indices.
     """
 
     kernel: Kernel
@@ -73,6 +75,7 @@ class Plan:
     shape: tuple[int, ...]
     part: Index
     aside: bool
+    bindable: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +232,12 @@ class Schedule:
             kernel = prepare(call, extents)
         shift = tuple(a for a, _ in ranges.values()) if node.join.labels else None
         shape = tuple(ranges[x][1] - ranges[x][0] for x in node.out)
-        aside = self.over[s] >= 0 and not isinstance(kernel, Compiled)
-        return Plan(kernel, operands, shift, shape, index(node.out, ranges), aside)
+        loops = isinstance(kernel, Compiled)
+        aside = self.over[s] >= 0 and not loops
+        # What stands in a block or in the result is elsewhere for every tile.
+        inside = all(operand.earlier >= 0 and self.slots[operand.earlier] for operand in operands)
+        bindable = loops and shift is None and inside and self.slots[s] != 0
+        return Plan(kernel, operands, shift, shape, index(node.out, ranges), aside, bindable)
 
     def _operand(self, s: int, k: int, ranges: Mapping[str, Range]) -> Operand:
         j, labels = self.links[s].reads[k], self.nodes[s].labels[k]
