@@ -6,7 +6,7 @@ for the network: a small frame is written at once where the socket takes it, the
 Another one reads and calls ``on_frame(peer, kind, run, tag, payload)`` with a `numpy.uint8` array.  Large
 frames go through memory that both sites share (see `pool`) where they can, else out of the caller's memory
 uncopied and into a warm buffer.  A writable payload is the receiver's; a read-only one is lent, and what its
-bytes say stays as long as an array looks at them.  Frames of one peer arrive in the order they were sent.
+bytes say stays as long as an array looks at them and the receiver has not ended the connection.  Frames of one peer arrive in the order they were sent.
 When a connection ends, ``on_lost(peer, reason)`` is called once, after its last frame.  Nothing that comes
 from a peer is unpickled.  ``close`` leaves no socket, file or thread.
 """
