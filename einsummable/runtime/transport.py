@@ -4,11 +4,12 @@ Contract: a `Mesh` belongs to one site.  It listens, dials the `Address` of othe
 carries frames ``(kind, run, tag, payload)`` whose numbers mean what the caller wants.  ``send`` never waits
 for the network: a small frame is written at once where the socket takes it, the rest by a thread a peer.
 Another one reads and calls ``on_frame(peer, kind, run, tag, payload)`` with a `numpy.uint8` array.  Large
-frames go through memory that both sites share (see `pool`) where they can, else out of the caller's memory
-uncopied and into a warm buffer.  A writable payload is the receiver's; a read-only one is lent, and what its
-bytes say stays as long as an array looks at them and the receiver has not ended the connection.  Frames of one peer arrive in the order they were sent.
-When a connection ends, ``on_lost(peer, reason)`` is called once, after its last frame.  Nothing that comes
-from a peer is unpickled.  ``close`` leaves no socket, file or thread.
+frames go through memory that both sites share (see `pool`) or by MPI (see `lane`) where they can, else out of
+the caller's memory uncopied and into a warm buffer.  A writable payload is the receiver's; a read-only one
+is lent, and what its bytes say stays as long as an array looks at them and the receiver keeps the connection.
+Frames of one peer arrive in the order they were sent.  When a connection ends, ``on_lost(peer, reason)`` is
+called once, after its last frame.  Nothing that comes from a peer is unpickled.  ``close`` leaves no socket,
+file or thread.
 """
 
 from __future__ import annotations
