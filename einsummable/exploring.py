@@ -336,6 +336,32 @@ def pinned(setting: Setting, plan: Plan, name: str) -> Setting:
     return replace(setting, pins={**setting.pins, name: parts}, edits=edits)
 
 
+def asked(
+    setting: Setting, answer: Answer, do: str, name: str, parts: Mapping[str, int], shown: str = ""
+) -> Setting:
+    """Return `setting` after the reader edited, pinned or freed the tensor called `name`.
+
+    Parameters
+    ----------
+    do
+        ``"edit"`` cuts labels by hand into `parts`; ``"pin"`` keeps the cut of the strategy that is shown;
+        ``"free"`` lets the tensor be planned again.
+
+    Raises
+    ------
+    UnknownNameError, PlanError
+        There is no such tensor or label, or it cannot be cut so.
+    """
+    match do:
+        case "edit":
+            return edited(setting, answer.plan, name, parts)
+        case "pin":
+            return pinned(setting, answer.row(shown).plan, name)
+        case "free":
+            return replace(setting, pins={n: cut for n, cut in setting.pins.items() if n != name})
+    raise PlanError(f"{do!r} is nothing that can be done to a tensor")
+
+
 def python(setting: Setting) -> str:
     """Return Python that plans the program called ``net`` for `setting`; cuts by hand become pins."""
     pins = {**setting.pins, **{n: {**setting.pins.get(n, {}), **cut} for n, cut in setting.edits.items()}}

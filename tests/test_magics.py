@@ -295,7 +295,29 @@ def test_steps_are_shown_with_the_arrays_of_now(shell):
     assert "21" in shown.data["text/plain"]
 
 
+def test_tasks_and_timeline_are_shown(shell):
+    run(shell, f"%%ein G --sites 2 --run --no-show\n{MATMUL}")
+    for line, words in (("%ein_tasks G", "kernel call"), ("%ein_timeline G", "measured: ")):
+        captured, error = run(shell, line)
+        assert error is None
+        (shown,) = captured.outputs
+        assert words in shown.data["text/plain"]
+        assert "application/vnd.jupyter.widget-view+json" in shown.data
+    assert shell.user_ns["G"].observers == []
+    run(shell, "%ein_timeline G --live")
+    assert len(shell.user_ns["G"].observers) == 1
+
+
 def test_a_panel_of_no_cluster(shell):
     captured, error = run(shell, "%ein_cluster")
     assert error is None
     assert "no cluster" in captured.outputs[0].data["text/plain"]
+
+
+def test_a_program_is_explored(shell):
+    run(shell, "%%ein G --sites 2\n" + MATMUL)
+    captured, error = run(shell, "%ein_explore G")
+    assert error is None
+    (shown,) = captured.outputs
+    assert "EinDecomp" in shown.data["text/plain"]
+    assert "application/vnd.jupyter.widget-view+json" in shown.data

@@ -8,13 +8,12 @@ the plan for an older one is given up.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import traitlets
 
 from einsummable.errors import EinsummableError
-from einsummable.exploring import Answer, Setting, answers, edited, pinned, python
+from einsummable.exploring import Answer, Setting, answers, asked, python
 from einsummable.graph import EinGraph
 from einsummable.planner.hardware import Hardware
 from einsummable.planner.plan import Layout
@@ -34,10 +33,6 @@ class Explorer(Widget):
     ----------
     setting, shown
         What is asked for, as JSON of `Setting`; the strategy whose blocks are seen.
-    busy
-        What a plan that takes long is at, and for how many seconds.
-    graph, cards, strip, detail
-        Pictures, and the simulated run.
     answer
         The last answer, None before the first.
     """
@@ -63,18 +58,17 @@ class Explorer(Widget):
         super().__init__(setting=setting.json(), graph=explorer.explorer_graph(graph))
         self.observe(self._asked, "setting")
         self.observe(self._look, ["shown", "selection"])
-        self._latest.submit(lambda: self._plan(setting))
+        self._latest.submit(lambda: self._plan(setting.json()))
         if self._latest.wait(FIRST) and self._refused is not None:
             raise self._refused
 
     def _answer(self, widget: Any, content: dict[str, Any], buffers: Any) -> None:
-        if "do" not in content:
-            super()._answer(widget, content, buffers)
-            return
-        try:
-            self.ask(**content)
-        except EinsummableError as error:
-            self.error = str(error)
+        super()._answer(widget, content, buffers)
+        if "do" in content:
+            try:
+                self.ask(**content)
+            except EinsummableError as error:
+                self.error = str(error)
 
     def ask(self, do: str, node: int = 0, label: str = "", parts: int = 1) -> None:
         """Do what a reader asks for: undo, reset or cancel; edit, pin or free a node."""
@@ -85,13 +79,9 @@ class Explorer(Widget):
             self.setting = self._history.back() if do == "undo" else self._history.first
         elif self.answer is not None:
             name, now = self._program.name_of(node), Setting.of(self.setting)
-            if do == "edit":
-                now = edited(now, self.answer.plan, name, {label: parts})
-            elif do == "pin":
-                now = pinned(now, self.answer.row(self.shown).plan, name)
-            elif do == "free":
-                now = replace(now, pins={n: cut for n, cut in now.pins.items() if n != name})
-            self.setting = now.json()
+            changed = asked(now, self.answer, do, name, {label: parts}, self.shown)
+            self.shown = "" if do == "edit" else self.shown
+            self.setting = changed.json()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the plan for the present setting is there; return whether it is."""
@@ -101,25 +91,23 @@ class Explorer(Widget):
         self.undoable = self._history.note(change.new)
         self._latest.submit(lambda: self._plan(change.new))
 
-    def _plan(self, setting: dict[str, Any] | Setting) -> None:
+    def _plan(self, setting: dict[str, Any]) -> None:
+        given = (self._base, self._layouts, self.answer)
         try:
-            asked = setting if isinstance(setting, Setting) else Setting.of(setting)
-            for answer in answers(self._program, asked, self._base, self._layouts, self.answer):
+            for answer in answers(self._program, Setting.of(setting), *given):
                 self.answer = answer
                 self._show()
         except EinsummableError as error:
             self._refused = error
             self.error = str(error)
-        self.busy = {}
+        finally:
+            self.busy = {}
 
     def _show(self) -> None:
-        answer, shown = self.answer, self.shown
-        made = explorer.explorer_view(self._program, answer, shown)
         with self.hold_sync():
-            self.cards = explorer.explorer_cards(answer, shown)
-            self.strip = explorer.explorer_strip(answer, shown)
-            self.links = explorer.explorer_links(answer, shown)
-            self.view, self.error = made, ""
+            for name, value in explorer.explorer_parts(self._program, self.answer, self.shown).items():
+                self.set_trait(name, value)
+            self.error = ""
             self._detail()
 
     def _look(self, change: Any) -> None:
@@ -127,15 +115,12 @@ class Explorer(Widget):
             self._detail() if change.name == "selection" else self._show()
 
     def _detail(self) -> None:
-        node = explorer.node_of(self.selection, self.links)
-        drawn = "" if node is None else explorer.explorer_join(self.answer, node, self.shown)
-        self.detail = {"node": node, "svg": drawn}
+        self.detail = explorer.explorer_detail(self.answer, self.selection, self.links, self.shown)
 
     def pictures(self) -> list[dict[str, Any]]:
         """Return the graph, the blocks, the costs and the simulated run."""
-        if self.answer is None:
-            return [graph_view(self._program)]
-        return explorer.still_views(self.answer, self.shown)
+        known = self.answer is not None
+        return explorer.still_views(self.answer, self.shown) if known else [graph_view(self._program)]
 
     def python(self) -> str:
         """Return Python that plans for the same setting."""

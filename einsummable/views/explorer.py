@@ -73,6 +73,16 @@ def explorer_view(graph: EinGraph, answer: Answer, shown: str = "") -> dict[str,
     }
 
 
+def explorer_parts(graph: EinGraph, answer: Answer, shown: str = "") -> dict[str, Any]:
+    """Return all that changes with the plan, but the calls of one node: ``view cards strip links``."""
+    return {
+        "view": explorer_view(graph, answer, shown),
+        "cards": explorer_cards(answer, shown),
+        "strip": explorer_strip(answer, shown),
+        "links": explorer_links(answer, shown),
+    }
+
+
 def _labels(plan: Plan, i: int, sites: int, colours: Mapping[tuple[int, str], str]) -> list[dict[str, Any]]:
     node, cuts = plan.graph.nodes[i], plan.partitions[i]
     names = naming.space_labels(plan.graph, i)
@@ -168,6 +178,12 @@ def explorer_join(answer: Answer, node_id: int, shown: str = "") -> str:
     d = Drawing()
     d.flow(joins.calls(view), _CARD / 2, gap=20)
     return d.finish(view["caption"], margin=3)
+
+
+def explorer_detail(answer: Answer, key: str, known: links.Links, shown: str = "") -> dict[str, Any]:
+    """Return the ``node`` that a selected key belongs to, None where there is none, and its calls as SVG."""
+    node = node_of(key, known)
+    return {"node": node, "svg": "" if node is None else explorer_join(answer, node, shown)}
 
 
 def explorer_strip(answer: Answer, shown: str = "") -> dict[str, Any]:

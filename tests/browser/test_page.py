@@ -70,6 +70,24 @@ def test_another_program_and_one_of_ones_own(page):
     settled(page, 8)
 
 
+def test_a_plan_that_takes_long_says_how_far_it_is_and_can_be_stopped(page):
+    page.get_by_label("program", exact=True).select_option("LLaMA block")
+    page.wait_for_selector('.ein-formula:has-text("softmax")')
+    settled(page, 8)
+    before = best(page)
+    page.get_by_label("number of sites", exact=True).fill("64")
+    page.get_by_label("what the plan makes least").select_option("time")
+    page.wait_for_selector(".ein-planning.ein-on")
+    assert re.search(r"\w … \d+\.\d s", page.locator(".ein-planning").text_content())
+    page.get_by_role("button", name="Stop planning").click()
+    page.wait_for_selector('.ein-error:has-text("planning was stopped")')
+    page.wait_for_selector(".ein-planning:not(.ein-on)", state="attached")
+    assert best(page) == before
+    page.get_by_role("button", name="Go back to the setting").click()
+    page.wait_for_selector(".ein-error:empty", state="attached")
+    settled(page, 8)
+
+
 def test_a_cut_by_hand_and_a_saved_picture(page):
     page.locator('.ein-graph-pane [data-keys="node:2"]').click()
     page.get_by_role("button", name="More parts of j").click()
