@@ -2,11 +2,15 @@
 
 import shutil
 
+import numpy as np
 import pytest
 from sample_graphs import attention, chain, everywhere, in_turn, matmul_plan
 from test_views import COSTS, small_record, small_taskgraph
+from test_widget_cluster import ENGINES, USED
 
 from einsummable import views
+from einsummable.views.clusters import cluster_view
+from einsummable.views.meter import Meter
 
 sync_api = pytest.importorskip("playwright.sync_api")
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -43,6 +47,9 @@ def shown():
     plan = matmul_plan()
     placement = in_turn(plan, 8)
     cut = everywhere(attention(), 2)
+    meter = Meter(small_taskgraph(), predicted=0.5)
+    for event in small_record().events[:-1]:
+        meter.hear(event)
     return [
         views.graph_view(attention()),
         views.plan_view(cut, in_turn(cut, 16)),
@@ -53,6 +60,9 @@ def shown():
         views.timeline_view(small_record()),
         views.traffic_view(small_taskgraph(), hosts=[0, 1]),
         views.costs_view(COSTS, bound=1e9),
+        views.steps_view(small_taskgraph(), dict.fromkeys("AB", np.arange(16, dtype="f4").reshape(4, 4) - 3)),
+        meter.view(),
+        cluster_view(ENGINES, USED, memory=10_000_000),
     ]
 
 
