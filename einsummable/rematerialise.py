@@ -3,10 +3,10 @@
 Contract: an EinGraph to one with the same results.  Gradients read what was made long before; there is a
 *moment*, about the loss, when most of that is held.  `rematerialise` lets some of it go: what reads it after
 the moment reads a copy, made right before its first reader from what is kept.  `candidates` answers such
-graphs, each of which holds less at once than all before it and computes more again: one that keeps matrix
-products and makes maps and reductions again, and some that keep what passes from one segment of the nodes to
-the next and make all within a segment again (Chen et al., *Training deep nets with sublinear memory cost*,
-2016).  To a `GraphBuilder` equal nodes are one, so what one appends to these is no copy of what they have.
+graphs, each of which holds clearly less at once than all before it and computes more again: one that keeps
+matrix products and makes maps and reductions again, and some that keep what passes from one segment of the
+nodes to the next and make all within a segment again (Chen et al., *Training deep nets with sublinear memory
+cost*, 2016).  To a `GraphBuilder` equal nodes are one, so what one appends to these is no copy of theirs.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from einsummable.graph import EinGraph, Einsummable, Gather, Input, Node, Origin
 
 #: Into how many segments the nodes before the moment are cut.
 SEGMENTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
+#: A graph that holds more than this part of what another holds is not worth its further work.
+WORTH = 0.9
 
 
 def rematerialise(graph: EinGraph, names: Collection[str]) -> EinGraph:
@@ -52,7 +54,7 @@ def candidates(graph: EinGraph) -> list[EinGraph]:
     kept = [_products(graph, held), *(_passed_on(graph, at, held, n) for n in SEGMENTS if n <= len(held))]
     found, least = [], peak(graph)
     for made in sorted((_keeping(graph, at, keep) for keep in kept), key=_work):
-        if (most := peak(made)) < least:
+        if (most := peak(made)) < WORTH * least:
             found.append(made)
             least = most
     return found

@@ -17,18 +17,31 @@ from einsummable.planner.hardware import host
 from einsummable.rematerialise import candidates, computed_again, moment, peak, rematerialise
 from einsummable.runtime.local import LocalExecutor
 from einsummable.taskgraph.allocate import allocate
+from einsummable.training import Trainer
 
 HEADS = """
-    Q[b,t,h,d] = X[b,t,m] * WQ[m,h,d]
-    K[b,t,h,d] = X[b,t,m] * WK[m,h,d]
-    V[b,t,h,d] = X[b,t,m] * WV[m,h,d]
-    S[b,h,q,k] = where(k <= q, sum[d] Q[b,q,h,d] * K[b,k,h,d] / sqrt(extent(d)), -inf)
-    P[b,h,q,k] = softmax[k](S[b,h,q,k])
-    O[b,q,h,d] = P[b,h,q,k] * V[b,k,h,d]
-    L = sum[b,q,h,d] (O[b,q,h,d] - T[b,q,h,d])**2
-    dWQ, dWK, dWV = grad L wrt WQ, WK, WV
+    Q{n}[b,t,h,d] = X{n}[b,t,m] * WQ{n}[m,h,d]
+    K{n}[b,t,h,d] = X{n}[b,t,m] * WK{n}[m,h,d]
+    V{n}[b,t,h,d] = X{n}[b,t,m] * WV{n}[m,h,d]
+    S{n}[b,h,q,k] = where(k <= q, sum[d] Q{n}[b,q,h,d] * K{n}[b,k,h,d] / sqrt(extent(d)), -inf)
+    P{n}[b,h,q,k] = softmax[k](S{n}[b,h,q,k])
+    O{n}[b,q,h,d] = P{n}[b,h,q,k] * V{n}[b,k,h,d]
+    X{after}[b,q,m] = X{n}[b,q,m] + O{n}[b,q,h,d] * WO{n}[h,d,m]
 """
-HEADS_SHAPES = {"X": (2, 24, 8), "WQ": (8, 2, 4), "WK": (8, 2, 4), "WV": (8, 2, 4), "T": (2, 24, 2, 4)}
+
+
+def attention(layers):
+    weights = [f"W{x}{n}" for n in range(layers) for x in "QKVO"]
+    lines = [HEADS.format(n=n, after=n + 1) for n in range(layers)]
+    lines.append(f"L = sum[b,q,m] (X{layers}[b,q,m] - T[b,q,m])**2")
+    lines.append(f"{', '.join('d' + w for w in weights)} = grad L wrt {', '.join(weights)}")
+    return "\n".join(lines)
+
+
+def attention_shapes(layers):
+    into = {f"W{x}{n}": (8, 2, 4) for n in range(layers) for x in "QKV"}
+    out = {f"WO{n}": (2, 4, 8) for n in range(layers)}
+    return {"X0": (2, 24, 8), "T": (2, 24, 8)} | into | out
 
 
 def mlp(layers):
@@ -77,8 +90,10 @@ def test_a_deep_network_holds_about_the_square_root_of_its_layers(layers):
         assert_equal_results(graph, again, arrays_of(shapes))
 
 
-@pytest.mark.parametrize(("text", "shapes"), [(mlp(12), mlp_shapes(12)), (HEADS, HEADS_SHAPES)])
-@pytest.mark.parametrize("sites", [1, 2, 3])
+@pytest.mark.parametrize("sites", [1, 2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("text", "shapes"), [(mlp(12), mlp_shapes(12)), (attention(3), attention_shapes(3))], ids=["mlp", "heads"]
+)
 def test_plans_hold_less(text, shapes, sites):
     graph = ein.compile(text, sites=sites, **shapes).graph
     made = candidates(graph)
@@ -176,6 +191,21 @@ def test_the_memory_of_where_it_runs_counts():
     assert computed_again(net.plan.graph)
     want = ein.compile(text, arrays_of(shapes), sites=1).run()["L"]
     np.testing.assert_allclose(net.run()["L"], want, rtol=1e-4)
+
+
+def test_a_trainer_keeps_to_a_memory():
+    text, shapes = mlp(10).split("dW0")[0], mlp_shapes(10)
+    arrays = arrays_of(shapes)
+    weights = {name: arrays[name] for name in shapes if name[0] == "W"}
+    batch = {name: arrays[name] for name in ("X0", "T")}
+    free = Trainer(text, weights, optimizer="sgd", lr=1e-4, sites=2)
+    free.fit([batch] * 3)
+    memory = 0.7 * max(allocate(free.net.tasks).peaks)
+    short = Trainer(text, weights, optimizer="sgd", lr=1e-4, sites=2, memory=memory)
+    short.fit([batch] * 3)
+    assert computed_again(short.net.plan.graph)
+    assert allocate(short.net.tasks, int(memory)).written == 0
+    np.testing.assert_allclose(short.losses, free.losses, rtol=1e-5)
 
 
 def test_a_plan_that_computes_again_is_saved_and_used(tmp_path):
