@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 
-from einsummable.runtime.events import MoveEnded, RunRecord, TaskEnded
+from einsummable.runtime.events import Ended, MoveEnded, RunRecord, TaskEnded
 
 
 def critical_path(record: RunRecord) -> tuple[TaskEnded | MoveEnded, ...]:
@@ -29,8 +29,8 @@ def critical_path(record: RunRecord) -> tuple[TaskEnded | MoveEnded, ...]:
     return tuple(reversed(path))
 
 
-def span(event: TaskEnded | MoveEnded) -> tuple[float, float]:
-    """Return when a task or a move began and ended."""
+def span(event: Ended) -> tuple[float, float]:
+    """Return when a task, a move or work of the disk began and ended."""
     return (event.sent, event.received) if isinstance(event, MoveEnded) else (event.started, event.ended)
 
 

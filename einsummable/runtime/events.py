@@ -114,7 +114,7 @@ class RunEnded:
 
 
 Event: TypeAlias = "RunStarted | TaskEnded | MoveEnded | Evicted | Loaded | Progress | RunEnded"
-_Ended: TypeAlias = "TaskEnded | MoveEnded | Evicted | Loaded"
+Ended: TypeAlias = "TaskEnded | MoveEnded | Evicted | Loaded"
 Observer: TypeAlias = Callable[[Event], None]
 
 
@@ -198,7 +198,7 @@ class EventReader:
         self._sent: dict[int, float] = {}
         self._arrived: dict[int, float] = {}
 
-    def poll(self) -> Iterator[_Ended]:
+    def poll(self) -> Iterator[Ended]:
         """Yield what ended since the last call; a move is told once both of its ends have logged it."""
         for log in self._logs:
             shift = log.offset - self._began
@@ -317,7 +317,7 @@ def recorded(taskgraph: TaskGraph, events: Iterable[Event], began: float = 0.0) 
 def simulated(simulation: Simulation) -> RunRecord:
     """Return what `simulation` says as the record of a run, so that the pictures of runs show it."""
     tasks = simulation.taskgraph.tasks
-    ended: list[_Ended] = []
+    ended: list[Ended] = []
     for i, (task, start, end) in enumerate(zip(tasks, simulation.starts, simulation.ends, strict=True)):
         if isinstance(task, Move):
             ended.append(MoveEnded(i, tasks[task.inputs[0]].site, task.site, start, end, nbytes(task)))
@@ -326,5 +326,5 @@ def simulated(simulation: Simulation) -> RunRecord:
     return recorded(simulation.taskgraph, [*sorted(ended, key=_when), RunEnded(simulation.makespan)])
 
 
-def _when(event: _Ended) -> float:
+def _when(event: Ended) -> float:
     return event.received if isinstance(event, MoveEnded) else event.ended

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from math import floor, log10
 from typing import Any
 
-from einsummable.runtime.critical import critical_path, span
+from einsummable.runtime.critical import critical_path
 from einsummable.runtime.events import RUNNING, RunRecord
-from einsummable.taskgraph.held import Held, series
+from einsummable.runtime.holding import held
 from einsummable.taskgraph.tasks import Aggregate, Apply, Fused
 from einsummable.views import amounts, legends
 from einsummable.views.colours import CATEGORIES, INK, ink_on
@@ -100,13 +100,6 @@ def timeline_view(
         "texts": {str(b["task"]): describe(record.taskgraph, b["task"]) for b in bars[:_TEXTS]},
     }
     return view | {"caption": _caption(view)}
-
-
-def held(record: RunRecord) -> tuple[tuple[tuple[float, int], ...], ...]:
-    """Return the bytes that every site holds from a time on, as far as the record goes."""
-    known = Held(record.taskgraph)
-    events = (*record.tasks, *record.moves)
-    return series((c for e in events for c in known.ended(e.task, *span(e))), record.taskgraph.sites)
 
 
 def _caption(view: dict[str, Any]) -> str:

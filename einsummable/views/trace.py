@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from einsummable.runtime.events import MoveEnded, RunRecord, TaskEnded
-from einsummable.taskgraph.held import Held, series
+from einsummable.runtime.holding import held
 from einsummable.views.spills import traced
 from einsummable.views.taskgraphs import describe
 
@@ -104,11 +104,7 @@ def _middle(event: TaskEnded) -> float:
 
 def _counters(record: RunRecord, first: int) -> Iterator[dict[str, Any]]:
     """Yield the bytes that every site holds, whenever they change."""
-    held = Held(record.taskgraph)
-    spans = {e.task: (e.started, e.ended) for e in record.tasks}
-    spans |= {e.task: (e.sent, e.received) for e in record.moves}
-    changes = (change for task, span in spans.items() for change in held.ended(task, *span))
-    for site, steps in enumerate(series(changes, record.taskgraph.sites)):
+    for site, steps in enumerate(held(record)):
         for at, size in steps:
             counter = {"ph": "C", "name": "bytes held", "pid": first + site, "tid": 0}
             yield {**counter, "ts": at * _MICRO, "args": {"bytes": size}}

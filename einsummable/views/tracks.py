@@ -2,8 +2,9 @@
 
 Contract: a `Tracker` takes events in the order in which an observer hears them; `take` answers what came
 since it was asked last, so that what a browser was sent is added up and never sent again.  `track` is all of
-a run that is over.  Rows: ``bars`` [task, start, stop], ``moves`` [move, start, stop], ``held`` [site, time,
-bytes more or less].  What tasks are is said once, in `stage`.
+a run that is over.  Rows: ``bars`` [task, start, stop], ``moves`` [move, start, stop], ``disk`` [task, start,
+stop, 0 for out or 1 for in again], ``held`` [site, time, bytes more or less].  What tasks are is said once,
+in `stage`.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from einsummable.runtime.critical import critical_path, shares
+from einsummable.runtime.critical import critical_path, shares, span
 from einsummable.runtime.events import (
+    Ended,
     Event,
+    Evicted,
+    Loaded,
     MoveEnded,
     Progress,
     RunEnded,
@@ -22,7 +26,7 @@ from einsummable.runtime.events import (
     RunStarted,
     TaskEnded,
 )
-from einsummable.taskgraph.held import Held
+from einsummable.runtime.holding import Holding
 from einsummable.taskgraph.tasks import Aggregate, Apply, Fused, Move, TaskGraph, nbytes, work
 from einsummable.views import amounts, naming, timelines
 from einsummable.views.colours import palette
@@ -77,10 +81,11 @@ class Tracker:
     """What is known of a run so far."""
 
     def __init__(self, taskgraph: TaskGraph) -> None:
-        self._held = Held(taskgraph)
+        self._holding = Holding(taskgraph)
         self._at, self._over, self._error = 0.0, False, ""
         self._working: tuple[int, ...] = ()
         self._bars: list[list[float]] = []
+        self._disk: list[list[float]] = []
         self._moves: list[list[float]] = []
         self._changes: list[list[float]] = []
 
@@ -90,17 +95,20 @@ class Tracker:
             case RunStarted() | Progress():
                 self._at = max(self._at, event.at)
                 self._working = event.working if isinstance(event, Progress) else ()
-            case TaskEnded(task, _, start, end):
-                self._end(self._bars, task, start, end)
-            case MoveEnded(task, _, _, start, end):
-                self._end(self._moves, task, start, end)
+            case TaskEnded():
+                self._end(self._bars, event)
+            case MoveEnded():
+                self._end(self._moves, event)
+            case Evicted() | Loaded():
+                self._end(self._disk, event, int(isinstance(event, Loaded)))
             case RunEnded(at, error):
                 self._at, self._error, self._over, self._working = at, error, True, ()
 
-    def _end(self, rows: list[list[float]], task: int, start: float, end: float) -> None:
-        rows.append([task, _time(start), _time(end)])
+    def _end(self, rows: list[list[float]], event: Ended, *more: int) -> None:
+        start, end = span(event)
+        rows.append([event.task, _time(start), _time(end), *more])
         self._at = max(self._at, end)
-        self._changes += ([site, _time(at), size] for site, at, size in self._held.ended(task, start, end))
+        self._changes += ([site, _time(at), size] for site, at, size in self._holding.hear(event))
 
     def take(self) -> dict[str, Any]:
         """Return what came since the last call, and how things stand."""
@@ -111,9 +119,10 @@ class Tracker:
             "working": list(self._working),
             "bars": self._bars,
             "moves": self._moves,
+            "disk": self._disk,
             "held": self._changes,
         }
-        self._bars, self._moves, self._changes = [], [], []
+        self._bars, self._moves, self._disk, self._changes = [], [], [], []
         return taken
 
 

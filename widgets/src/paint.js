@@ -6,6 +6,7 @@ import { isNamed } from "./swimlanes.js";
 
 export const FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
 export const AXIS = 24;
+const [EVICTED, LOADED] = ["#d0342c", "#3f8f3f"];
 
 /** The colours of the page, as its theme has them. */
 export function themeOf(element) {
@@ -161,6 +162,7 @@ function paintLane(pen, scene, lane, at) {
   pen.fillRect(left, lane.top, at.room, bars + moves);
   paintMoves(pen, scene, run, lane, at);
   paintBars(pen, scene, run, lane, at);
+  paintDisk(pen, scene, run, lane, at);
   if (memory) paintMemory(pen, scene, run, lane, at);
   if (!run.over && run.at > window[0] && run.at < window[1]) {
     pen.globalAlpha = 0.8;
@@ -195,7 +197,9 @@ function paintBars(pen, scene, run, lane, at) {
     pen.fillStyle = colour;
     pen.fillRect(x, lane.top, wide, height);
     if (wide > 3) outline(pen, theme.ink, 1, 0.4, x, lane.top, wide, height);
-    if (run.critical.has(row[0])) outline(pen, theme.ink, 2, 1, x, lane.top, wide, height);
+    // Of a narrow bar something of its colour is to be seen, too.
+    if (run.critical.has(row[0]))
+      outline(pen, theme.ink, Math.min(2, wide / 3), 1, x, lane.top, wide, height);
     if (row[0] === scene.marked) outline(pen, theme.accent, 2, 1, x, lane.top, wide, height);
     const label = scene.names.get(stage.node[row[0]]);
     // Where a bar goes on beyond the window, its name stays in sight.
@@ -242,6 +246,22 @@ function paintMoves(pen, scene, run, lane, at) {
     pen.fillRect(x, top + 1, wide, moves - 1);
     if (moves > 3) outline(pen, theme.ink, critical(row) ? 2 : 1, 0.8, x, top + 1, wide, moves - 1);
     if (row[0] === scene.marked) outline(pen, theme.accent, 2, 1, x, top, wide, moves);
+  });
+}
+
+/** What went to disk, and what came back, as a stripe at the foot of the bars. */
+function paintDisk(pen, { layout, window }, run, lane, at) {
+  const thick = Math.max(layout.sizes.bars / 7, 1);
+  pen.globalAlpha = 0.9;
+  const alike = (a, b) => a[3] === b[3];
+  stretches(run.disk[lane.site], window[0], window[1], 0.5 / at.scale, alike, (start, stop, row) => {
+    pen.fillStyle = row[3] ? LOADED : EVICTED;
+    pen.fillRect(
+      at.x(start),
+      lane.top + layout.sizes.bars - thick,
+      Math.max((stop - start) * at.scale, 1),
+      thick,
+    );
   });
 }
 

@@ -24,6 +24,7 @@ export class Run {
     Object.assign(this, { stage, name, at: 0, over: false, error: "", working: [] });
     this.bars = each(); // [task, start, stop] by site
     this.moves = each(); // the same, by the site that they reach
+    this.disk = each(); // [task, start, stop, 0 for out or 1 for in again]
     this.changes = each(); // [time, bytes]
     this.where = new Map(); // a task's row
     this.critical = new Set();
@@ -42,6 +43,7 @@ export class Run {
         this.where.set(row[0], row);
       }
     }
+    for (const row of rows.disk) insert(this.disk[this.stage.site[row[0]]], row, 1);
     for (const [site, time, bytes] of rows.held) {
       insert(this.changes[site], [time, bytes], 0);
       this.levels[site] = null;

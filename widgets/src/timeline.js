@@ -39,7 +39,7 @@ function runsOf(view) {
   });
 }
 
-function legend(stage) {
+function legend(stage, runs) {
   const bar = element("div", "ein-tl-chips");
   const coloured = stage.nodes.filter((node) => stage.nodes.length <= CHIPS || node.colour !== OTHER);
   for (const node of coloured) {
@@ -56,6 +56,9 @@ function legend(stage) {
   const keys = others ? [["ein-tl-swatch-other", `${others} other kernels`]] : [];
   keys.push(["ein-tl-swatch-copy", "copying"], ["ein-tl-swatch-move", "move arriving"]);
   keys.push(["ein-tl-swatch-critical", "critical path"], ["ein-tl-swatch-held", "bytes held"]);
+  if (runs.some((run) => run.disk.some((rows) => rows.length))) {
+    keys.push(["ein-tl-swatch-evicted", "to disk"], ["ein-tl-swatch-loaded", "in memory again"]);
+  }
   if (stage.budget) keys.push(["ein-tl-swatch-budget", `budget ${stage.budget_text}`]);
   for (const [look, words] of keys) {
     const key = element("span", "ein-tl-key", words);
@@ -254,10 +257,12 @@ function render({ model, el, signal }) {
     const other = view.stage.text !== stage?.text || view.stage.node.length !== stage?.node.length;
     stage = view.stage;
     runs = runsOf(view);
-    if (other) {
-      const strip = stage.text ? [formula(stage.text, stage.spans)] : [];
-      top.replaceChildren(...strip, legend(stage));
-    }
+    const strip = other
+      ? stage.text
+        ? [formula(stage.text, stage.spans)]
+        : []
+      : [...top.querySelectorAll("pre")];
+    top.replaceChildren(...strip, legend(stage, runs));
     const left = runs.filter((run) => !hidden.includes(run.name));
     show(left.length ? left : runs);
     selection.refresh(model.get("links"));

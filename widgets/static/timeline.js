@@ -34,7 +34,7 @@ function insert(rows, row, column) {
 var Run = class {
   constructor(stage, name2) {
     let each = () => Array.from({ length: stage.sites }, () => []);
-    Object.assign(this, { stage, name: name2, at: 0, over: !1, error: "", working: [] }), this.bars = each(), this.moves = each(), this.changes = each(), this.where = /* @__PURE__ */ new Map(), this.critical = /* @__PURE__ */ new Set(), this.facts = {}, this.levels = each().map(() => null);
+    Object.assign(this, { stage, name: name2, at: 0, over: !1, error: "", working: [] }), this.bars = each(), this.moves = each(), this.disk = each(), this.changes = each(), this.where = /* @__PURE__ */ new Map(), this.critical = /* @__PURE__ */ new Set(), this.facts = {}, this.levels = each().map(() => null);
   }
   /** Adds what Python sent. */
   add(rows) {
@@ -44,6 +44,7 @@ var Run = class {
     ])
       for (let row of rows[kind])
         insert(into[this.stage.site[row[0]]], row, 1), this.where.set(row[0], row);
+    for (let row of rows.disk) insert(this.disk[this.stage.site[row[0]]], row, 1);
     for (let [site, time, bytes] of rows.held)
       insert(this.changes[site], [time, bytes], 0), this.levels[site] = null;
     return this.at = rows.at, this.over = rows.over, this.error = rows.error, this.working = rows.working, rows.critical && (this.critical = new Set(rows.critical)), rows.caption && (this.facts = rows), this;
@@ -119,7 +120,7 @@ function panTime([from, to], dt, end) {
 }
 
 // src/paint.js
-var FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif", AXIS = 24;
+var FONT = "12px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif", AXIS = 24, [EVICTED, LOADED] = ["#d0342c", "#3f8f3f"];
 function themeOf(element2) {
   let style = getComputedStyle(element2), value = (name2) => style.getPropertyValue(name2).trim(), [ink, paper, soft, bad] = ["ink", "paper", "soft", "bad"].map((name2) => value(`--ein-${name2}`));
   return { ink, paper, soft, bad, accent: value("--ein-accent"), hatch: hatching(ink) };
@@ -190,7 +191,7 @@ function name(pen, scene, lane) {
 }
 function paintLane(pen, scene, lane, at) {
   let { theme, layout: layout2, window: window2, left } = scene, run = scene.runs[lane.run], { bars, moves, memory } = layout2.sizes;
-  pen.fillStyle = theme.ink, pen.globalAlpha = 0.045, pen.fillRect(left, lane.top, at.room, bars + moves), paintMoves(pen, scene, run, lane, at), paintBars(pen, scene, run, lane, at), memory && paintMemory(pen, scene, run, lane, at), !run.over && run.at > window2[0] && run.at < window2[1] && (pen.globalAlpha = 0.8, pen.fillStyle = theme.accent, pen.fillRect(at.x(run.at), lane.top, 1, bars + moves));
+  pen.fillStyle = theme.ink, pen.globalAlpha = 0.045, pen.fillRect(left, lane.top, at.room, bars + moves), paintMoves(pen, scene, run, lane, at), paintBars(pen, scene, run, lane, at), paintDisk(pen, scene, run, lane, at), memory && paintMemory(pen, scene, run, lane, at), !run.over && run.at > window2[0] && run.at < window2[1] && (pen.globalAlpha = 0.8, pen.fillStyle = theme.accent, pen.fillRect(at.x(run.at), lane.top, 1, bars + moves));
 }
 function paintBars(pen, scene, run, lane, at) {
   let { theme, stage, layout: layout2, window: window2, isLit } = scene, height = layout2.sizes.bars, computes = (row) => stage.kind[row[0]] === "c", lit = (row) => !isLit || isLit(row[0]), ahead = (row) => scene.cursor !== null && row[1] > scene.cursor, same = (a, b) => stage.node[a[0]] === stage.node[b[0]] && computes(a) === computes(b) && lit(a) === lit(b) && ahead(a) === ahead(b) && run.critical.has(a[0]) === run.critical.has(b[0]);
@@ -201,7 +202,7 @@ function paintBars(pen, scene, run, lane, at) {
       return;
     }
     let colour = scene.colours.get(stage.node[row[0]]);
-    pen.fillStyle = colour, pen.fillRect(x, lane.top, wide, height), wide > 3 && outline(pen, theme.ink, 1, 0.4, x, lane.top, wide, height), run.critical.has(row[0]) && outline(pen, theme.ink, 2, 1, x, lane.top, wide, height), row[0] === scene.marked && outline(pen, theme.accent, 2, 1, x, lane.top, wide, height);
+    pen.fillStyle = colour, pen.fillRect(x, lane.top, wide, height), wide > 3 && outline(pen, theme.ink, 1, 0.4, x, lane.top, wide, height), run.critical.has(row[0]) && outline(pen, theme.ink, Math.min(2, wide / 3), 1, x, lane.top, wide, height), row[0] === scene.marked && outline(pen, theme.accent, 2, 1, x, lane.top, wide, height);
     let label = scene.names.get(stage.node[row[0]]), [from, to] = [Math.max(x, scene.left), Math.min(x + wide, scene.width - scene.right)];
     height >= 15 && pen.measureText(label).width + 8 <= to - from && (pen.textAlign = "center", pen.fillStyle = inkOn(colour), pen.fillText(label, (from + to) / 2, lane.top + height / 2 + 1));
   });
@@ -222,6 +223,19 @@ function paintMoves(pen, scene, run, lane, at) {
   stretches(run.moves[lane.site], window2[0], window2[1], 0.5 / at.scale, same, (start, stop, row) => {
     let x = at.x(start), wide = Math.max((stop - start) * at.scale, 1);
     pen.globalAlpha = (lit(row) ? 0.85 : 0.2) * (ahead(row) ? 0.2 : 1), pen.fillStyle = moves > 3 && wide > 3 ? pattern : theme.ink, pen.fillRect(x, top + 1, wide, moves - 1), moves > 3 && outline(pen, theme.ink, critical(row) ? 2 : 1, 0.8, x, top + 1, wide, moves - 1), row[0] === scene.marked && outline(pen, theme.accent, 2, 1, x, top, wide, moves);
+  });
+}
+function paintDisk(pen, { layout: layout2, window: window2 }, run, lane, at) {
+  let thick = Math.max(layout2.sizes.bars / 7, 1);
+  pen.globalAlpha = 0.9;
+  let alike = (a, b) => a[3] === b[3];
+  stretches(run.disk[lane.site], window2[0], window2[1], 0.5 / at.scale, alike, (start, stop, row) => {
+    pen.fillStyle = row[3] ? LOADED : EVICTED, pen.fillRect(
+      at.x(start),
+      lane.top + layout2.sizes.bars - thick,
+      Math.max((stop - start) * at.scale, 1),
+      thick
+    );
   });
 }
 function paintMemory(pen, scene, run, lane, at) {
@@ -619,7 +633,7 @@ function runsOf(view) {
     return Object.assign(run, { title: track.name, words: track.headline ?? "" });
   });
 }
-function legend(stage) {
+function legend(stage, runs) {
   let bar = element("div", "ein-tl-chips"), coloured = stage.nodes.filter((node) => stage.nodes.length <= CHIPS || node.colour !== OTHER);
   for (let node of coloured) {
     let chip = element("button", "ein-tl-chip", node.name);
@@ -628,7 +642,7 @@ function legend(stage) {
     colour.style.background = node.colour, chip.prepend(colour), bar.append(chip);
   }
   let others = stage.nodes.length - coloured.length, keys = others ? [["ein-tl-swatch-other", `${others} other kernels`]] : [];
-  keys.push(["ein-tl-swatch-copy", "copying"], ["ein-tl-swatch-move", "move arriving"]), keys.push(["ein-tl-swatch-critical", "critical path"], ["ein-tl-swatch-held", "bytes held"]), stage.budget && keys.push(["ein-tl-swatch-budget", `budget ${stage.budget_text}`]);
+  keys.push(["ein-tl-swatch-copy", "copying"], ["ein-tl-swatch-move", "move arriving"]), keys.push(["ein-tl-swatch-critical", "critical path"], ["ein-tl-swatch-held", "bytes held"]), runs.some((run) => run.disk.some((rows) => rows.length)) && keys.push(["ein-tl-swatch-evicted", "to disk"], ["ein-tl-swatch-loaded", "in memory again"]), stage.budget && keys.push(["ein-tl-swatch-budget", `budget ${stage.budget_text}`]);
   for (let [look, words] of keys) {
     let key = element("span", "ein-tl-key", words);
     key.prepend(element("i", `ein-tl-swatch ${look}`)), bar.append(key);
@@ -740,10 +754,9 @@ function render({ model, el, signal }) {
   }
   function rebuild() {
     let view = model.get("view"), hidden = runs.filter((run) => !shown.includes(run)).map((run) => run.name), other = view.stage.text !== stage?.text || view.stage.node.length !== stage?.node.length;
-    if (stage = view.stage, runs = runsOf(view), other) {
-      let strip = stage.text ? [formula(stage.text, stage.spans)] : [];
-      top.replaceChildren(...strip, legend(stage));
-    }
+    stage = view.stage, runs = runsOf(view);
+    let strip = other ? stage.text ? [formula(stage.text, stage.spans)] : [] : [...top.querySelectorAll("pre")];
+    top.replaceChildren(...strip, legend(stage, runs));
     let left = runs.filter((run) => !hidden.includes(run.name));
     show(left.length ? left : runs), selection.refresh(model.get("links")), light();
   }

@@ -50,6 +50,7 @@ const rows = (more) => ({
   working: [],
   bars: [],
   moves: [],
+  disk: [],
   held: [],
   ...more,
 });
