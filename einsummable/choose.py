@@ -25,6 +25,7 @@ from einsummable.planner.plan import Layout, Placement, Plan
 from einsummable.planner.strategies import named_plans
 from einsummable.progress import step
 from einsummable.taskgraph.fuse import fuse
+from einsummable.taskgraph.least import least
 from einsummable.taskgraph.lower import lower
 from einsummable.taskgraph.simulate import Simulation, simulate
 from einsummable.taskgraph.tasks import TaskGraph
@@ -33,6 +34,8 @@ from einsummable.taskgraph.tasks import TaskGraph
 NEAR = 2.0
 #: Programs of more kernel calls get one try.
 LARGE = 100_000
+#: Of rivals with more messages the least time is told, not that of a simulated run.
+MESSAGES = 2_500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +103,27 @@ def choose(
     return min(even, key=lambda c: c.tasks.bytes_moved)
 
 
+def figures(plan: Plan, sites: int, layouts: Mapping[str, Layout], hardware: Hardware) -> StrategyRow:
+    """Return what `plan` comes to on `hardware`: simulated, or at least, where its messages are too many."""
+    placement = _placed(plan, sites, layouts, hardware)
+    bound = least(plan, placement, hardware)
+    if bound.messages > MESSAGES:
+        even = balance(plan.graph, plan.partitions, sites)
+        return StrategyRow(plan.strategy, bound.nbytes, even, bound.seconds, at_least=True)
+    found = routed(plan, placement, hardware, layouts)
+    return strategy_row(plan.strategy, found.tasks, found.simulation)
+
+
 def _fastest(plans: list[Plan], sites: int, layouts: Mapping[str, Layout], hardware: Hardware) -> Choice:
     """Return the plan whose simulated run is shortest."""
     best, tried = None, {}
     for plan in plans:
-        found = realised(plan, sites, layouts, hardware)
+        placement = _placed(plan, sites, layouts, hardware)
+        if best is not None:
+            bound = least(plan, placement, hardware)
+            if bound.messages > MESSAGES and bound.seconds > best.simulation.makespan:
+                continue
+        found = routed(plan, placement, hardware, layouts)
         tried[plan.partitions] = strategy_row(plan.strategy, found.tasks, found.simulation)
         if best is None or found.simulation.makespan < best.simulation.makespan:
             best = found
@@ -160,8 +179,11 @@ def realised(plan: Plan, sites: int, layouts: Mapping[str, Layout], hardware: Ha
     if hardware is None:
         placement = place(plan, sites, layouts)
         return Choice(plan, placement, fuse(lower(plan, placement, layouts)))
-    placement = place(plan, sites, layouts, hosts=_hosts(hardware), near=near_cost(hardware))
-    return routed(plan, placement, hardware, layouts)
+    return routed(plan, _placed(plan, sites, layouts, hardware), hardware, layouts)
+
+
+def _placed(plan: Plan, sites: int, layouts: Mapping[str, Layout], hardware: Hardware) -> Placement:
+    return place(plan, sites, layouts, hosts=_hosts(hardware), near=near_cost(hardware))
 
 
 def routed(

@@ -19,7 +19,7 @@ from typing import Any
 
 from einsummable import progressbar, views
 from einsummable.arguments import as_array, read_namespace, sort_out
-from einsummable.choose import Choice, realised, routed
+from einsummable.choose import Choice, figures, realised, routed
 from einsummable.display import Picture
 from einsummable.errors import PlanError, UnknownNameError, nearest
 from einsummable.fit import fitted, fitting
@@ -31,7 +31,7 @@ from einsummable.lazy import Tensor, graph_of, set_runner, tensor  # noqa: F401 
 from einsummable.options import check_plan_options, check_run_option, positive
 from einsummable.planner import saved, strategies
 from einsummable.planner.eindecomp import Pins
-from einsummable.planner.explain import Explanation, explain, strategy_row
+from einsummable.planner.explain import Explanation, StrategyRow, explain, strategy_row
 from einsummable.planner.hardware import Hardware, host
 from einsummable.planner.plan import Layout, Placement, Plan
 from einsummable.planner.saved import SavedPlan
@@ -182,9 +182,7 @@ class Compiled(Interactive):
         rivals, rows = [], dict(self.choice.tried)
         for plan in strategies.named_plans(self.graph, self.p, layouts=self.layouts):
             if plan.partitions not in rows:
-                rival = realised(plan, self.sites, self.layouts, self.hardware)
-                run = rival.simulation or simulate(rival.tasks, self.simulation.hardware)
-                rows[plan.partitions] = strategy_row(plan.strategy, rival.tasks, run)
+                rows[plan.partitions] = self._figures(plan)
             rivals.append(replace(rows[plan.partitions], name=plan.strategy))
         return explain(
             self.plan,
@@ -197,6 +195,13 @@ class Compiled(Interactive):
             layouts=self.layouts,
             pins=self.pins,
         )
+
+    def _figures(self, plan: Plan) -> StrategyRow:
+        """Return what another plan comes to."""
+        if self.hardware is not None:
+            return figures(plan, self.sites, self.layouts, self.hardware)
+        rival = realised(plan, self.sites, self.layouts, None)
+        return strategy_row(plan.strategy, rival.tasks, simulate(rival.tasks, self.simulation.hardware))
 
     @property
     def records(self) -> dict[str, RunRecord]:

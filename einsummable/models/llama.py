@@ -234,19 +234,27 @@ def layer(config: Config, n: int, products: Mapping[str, str] | None = None) -> 
     return _LAYER.format(n=n, after=n + 1, scale=scale, **plain | dict(products or {}))
 
 
-def text(config: Config = LLAMA_7B) -> str:
+def text(config: Config = LLAMA_7B, *, scores: bool = True) -> str:
     """Return the program for `config`.
+
+    Parameters
+    ----------
+    scores
+        Whether it ends in the scores of the next token, for which the last layer computes only what the last
+        position needs; else in what the last layer leaves at all positions.
 
     Raises
     ------
     ShapeError
         The heads do not come out even.
     """
-    lines = [RMS.format(eps=config.eps), declared(shapes(config), config.dtype)]
+    given = {k: v for k, v in shapes(config).items() if scores or k not in ("norm", "head")}
+    lines = [RMS.format(eps=config.eps), declared(given, config.dtype)]
     if config.layers:
         lines.append(turns(config, config.dtype))
     lines += [layer(config, n) for n in range(config.layers)]
-    return "".join([*lines, _END.format(layers=config.layers, last=config.seq - 1)])
+    end = _END.format(last=config.seq - 1, layers=config.layers) if scores else f"output X{config.layers}\n"
+    return "".join([*lines, end])
 
 
 def inputs(config: Config, seed: int = 0) -> dict[str, np.ndarray]:

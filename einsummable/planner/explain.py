@@ -79,7 +79,8 @@ class NodeRow:
 class StrategyRow:
     """One strategy: the bytes it moves, its balance (1.0 is even), and how it would run.
 
-    `seconds` and `peak`, bytes of the fullest site, are None where no run was simulated.
+    `seconds` and `peak`, bytes of the fullest site, are None where no run was simulated; `at_least` says that
+    the seconds are a bound from below, as are the bytes moved.
     """
 
     name: str
@@ -87,6 +88,7 @@ class StrategyRow:
     balance: float
     seconds: float | None = None
     peak: float | None = None
+    at_least: bool = False
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -204,7 +206,7 @@ class Explanation:
         for s in self.strategies:
             row = [s.name, f"{amount(s.moved)}B", f"{s.balance:.2f}"]
             if timed:
-                row += ["" if s.seconds is None else f"{amount(s.seconds)}s"]
+                row += ["" if s.seconds is None else f"{'> ' * s.at_least}{amount(s.seconds)}s"]
                 row += ["" if s.peak is None else f"{amount(s.peak)}B"]
             rows.append(tuple(row))
         return table(head, rows, right=range(1, len(head)))

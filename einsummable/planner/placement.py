@@ -29,7 +29,7 @@ SWEEPS = 4
 #: More sites are placed by way of their hosts only, where hosts have equally many: all at once takes seconds.
 MANY_SITES = 128
 #: So many kernel calls are placed from one start only.
-MANY_CALLS = 200_000
+MANY_CALLS = 20_000
 
 
 def place(

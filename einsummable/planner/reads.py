@@ -192,29 +192,34 @@ def join_within(r: Reads, there: Entries, hosts: Hosts, group: np.ndarray) -> En
 def _dense_by_host(r: Reads, there: Entries, hosts: Hosts, group: np.ndarray) -> Iterator[Entries]:
     """Yield for every host what `join_dense` says of its calls and sites."""
     block, site, size = there
+    wanted = np.zeros((r.calls, r.blocks))
+    wanted[r.call, r.block] = r.bytes
     for host, members in enumerate(hosts.members):
-        calls = np.flatnonzero(group == host)
-        place = np.full(r.calls, -1)
-        place[calls] = np.arange(len(calls))
-        mine, here = place[r.call] >= 0, hosts.host[site] == host
+        calls, here = np.flatnonzero(group == host), hosts.host[site] == host
         column = np.searchsorted(members, site[here])
-        part = Reads(len(calls), r.blocks, place[r.call[mine]], r.block[mine], r.bytes[mine], r.block_bytes)
-        call, where, total = join_dense(part, (block[here], column, size[here]), len(members))
-        yield calls[call], members[where], total
+        total = _minima(wanted[calls], (block[here], column, size[here]), len(members))
+        call, where = np.nonzero(total)
+        yield calls[call], members[where], total[call, where]
 
 
 def join_dense(r: Reads, there: Entries, sites: int) -> Entries:
     """Return the same summed up by call and site, without an entry for each block in between."""
-    block, site, size = there
     wanted = np.zeros((r.calls, r.blocks))
     wanted[r.call, r.block] = r.bytes
-    total = np.zeros((r.calls, sites))
-    for most in np.unique(size):  # few: near-equal blocks, whole or as some reader cuts them
-        present = np.zeros((r.blocks, sites))
-        present[block[size == most], site[size == most]] = 1.0
-        total += np.minimum(wanted, most) @ present
+    total = _minima(wanted, there, sites)
     call, where = np.nonzero(total)
     return call, where, total[call, where]
+
+
+def _minima(wanted: np.ndarray, there: Entries, sites: int) -> np.ndarray:
+    """Return by call and site how much of the blocks that are `wanted` (calls × blocks) is `there`."""
+    block, site, size = there
+    total = np.zeros((len(wanted), sites))
+    for most in np.unique(size):  # few: near-equal blocks, whole or as some reader cuts them
+        present = np.zeros((wanted.shape[1], sites))
+        present[block[size == most], site[size == most]] = 1.0
+        total += np.minimum(wanted, most) @ present
+    return total
 
 
 def largest(entries: Entries, blocks: int) -> np.ndarray:
