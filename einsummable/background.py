@@ -55,7 +55,7 @@ class LiveRun:
         self.taskgraph = taskgraph
         self.meter = Meter(taskgraph, predicted=predicted, names=names)
         self._run, self._ended = run, threading.Event()
-        self._cancelled = self._raised = False
+        self._cancelled = self._raised = self._over = False
         self._results: dict[str, Any] | None = None
         self._error: BaseException | None = None
         self._listeners: list[Listener] = []
@@ -67,7 +67,7 @@ class LiveRun:
     @property
     def done(self) -> bool:
         """Whether it has ended, in whatever way."""
-        return self._ended.is_set()
+        return self._over
 
     @property
     def error(self) -> BaseException | None:
@@ -91,8 +91,9 @@ class LiveRun:
             What `Compiled.run` would raise.
         """
         end = time.monotonic() + timeout if timeout is not None else float("inf")
+        mine = threading.current_thread() is self._thread  # a listener asks
         try:
-            while not self._ended.wait(min(_LOOK_SECONDS, max(end - time.monotonic(), 0.0))):
+            while not mine and not self._ended.wait(min(_LOOK_SECONDS, max(end - time.monotonic(), 0.0))):
                 if time.monotonic() >= end:
                     raise TimeoutError(f"the run is not over after {timeout:g} s")
         except KeyboardInterrupt:
@@ -130,10 +131,13 @@ class LiveRun:
             if not self.meter.over:  # refused before it began
                 self.meter.hear(RunEnded(0.0, str(error) or type(error).__name__))
         with self._lock:
-            self._ended.set()
+            self._over = True
             listeners = tuple(self._listeners)
-        for listener in listeners:
-            listener(self)
+        try:
+            for listener in listeners:
+                listener(self)
+        finally:
+            self._ended.set()  # whoever waits goes on when all know of the end
 
     def _hear(self, event: Event) -> None:
         self.meter.hear(event)

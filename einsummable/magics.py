@@ -227,6 +227,8 @@ class EinMagics(Magics):
                 self._take(_connect(args.profile, args.threads))
             case "stop":
                 self.stop_cluster()
+                if self.panel is not None:
+                    self.panel.refresh()
                 return
             case "info":
                 display(self._need_cluster().info())

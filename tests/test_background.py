@@ -112,6 +112,25 @@ def test_listeners_hear_of_the_end_even_if_they_come_late(net):
     assert heard == ["done"]
 
 
+def test_whoever_waits_goes_on_when_listeners_know_of_the_end(net):
+    held, heard = threading.Event(), []
+
+    def run_later(observer):
+        held.wait(10)
+        return net.run(observers=[observer])
+
+    def slow(run):
+        if run.done:
+            time.sleep(0.05)
+            heard.append(run.result()["X40"].shape)  # a listener need not wait
+
+    run = LiveRun(run_later, net.tasks)
+    run.listen(slow)
+    held.set()
+    run.result()
+    assert heard == [(N, N)]
+
+
 def test_listeners_hear_while_it_runs_but_not_of_every_event(net):
     heard = []
     held = threading.Event()
