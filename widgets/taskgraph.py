@@ -11,8 +11,6 @@ from einsummable.runtime.events import RunRecord
 from einsummable.taskgraph.tasks import TaskGraph
 from einsummable.views import maps
 from einsummable.views.facts import facts
-from einsummable.views.links import graph_links, merge
-from einsummable.views.neighbours import neighbour_links
 from einsummable.widgets.base import Widget, bundle
 
 
@@ -48,7 +46,7 @@ class Tasks(Widget):
         self, taskgraph: TaskGraph, records: Mapping[str, RunRecord], *, hosts: Sequence[int] | None = None
     ) -> None:
         self._tasks, self._records = taskgraph, dict(records)
-        self._map, self._near = maps.TaskMap(taskgraph, hosts=hosts), neighbour_links(taskgraph)
+        self._map = maps.TaskMap(taskgraph, hosts=hosts)
         super().__init__(view=self._map.view(), detail=self._map.choices[0])
         self._draw()
         self.observe(self._draw, ["detail", "folded"])
@@ -56,8 +54,7 @@ class Tasks(Widget):
 
     def _draw(self, _: Any = None) -> None:
         self._drawn = self._map.drawn(self.detail, self.folded)
-        near = self._near if maps.is_each(self._drawn) else graph_links(self._tasks.graph)
-        self.links = merge(near, maps.fold_links(self._drawn, near))
+        self.links = self._map.links(self._drawn)
         drawn, self.key = maps.pictures(self._drawn)
         self.picture = drawn  # last: then the browser draws anew
 

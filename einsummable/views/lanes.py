@@ -12,6 +12,7 @@ from typing import Any
 from einsummable.views import amounts, legends, links
 from einsummable.views.colours import INK, PAPER, UNPLACED, ink_on
 from einsummable.views.drawing import Drawing, Point, shorten, text_width
+from einsummable.views.neighbours import fold_key
 
 _SIZE = 12
 _ROW = 22.0
@@ -257,7 +258,7 @@ def _named(task: dict[str, Any]) -> dict[str, object]:
     members = task.get("members", [task["id"]])
     keys = " ".join(map(links.task_key, members))
     if task["type"] == "Fold":
-        return {"item": task["id"], "keys": f"fold:{task['node']}:{task['lane']} {keys}"}
+        return {"item": task["id"], "keys": f"{fold_key(task)} {keys}"}
     return {"item": task["id"], "task": members[0], "keys": keys}
 
 

@@ -14,7 +14,8 @@ from einsummable.taskgraph.tasks import TaskGraph
 from einsummable.views import collapsed, lanes
 from einsummable.views.drawing import Drawing
 from einsummable.views.folding import fold
-from einsummable.views.links import Links, node_key, site_key, task_key
+from einsummable.views.links import Links, node_key, site_key
+from einsummable.views.neighbours import item_links
 from einsummable.views.taskgraphs import taskgraph_view
 
 DETAILS = ("tasks", "nodes", "sites", "summary")
@@ -67,6 +68,10 @@ class TaskMap:
         lanes = [list(range(self._taskgraph.sites))] if detail == "sites" else None
         return fold(self._whole, nodes=nodes, sites=sites, lanes=lanes)
 
+    def links(self, drawn: Mapping[str, Any]) -> Links:
+        """Return the links of what is drawn; where that is counts only, those of the graph."""
+        return item_links(self._taskgraph, drawn)
+
     def folds(self, key: str) -> list[str]:
         """Return the keys of the nodes and sites that can be folded where `key` is selected."""
         kind, _, name = key.partition(":")
@@ -94,18 +99,3 @@ def pictures(view: Mapping[str, Any]) -> tuple[str, list[str]]:
             keys.append(Drawing())
             keys[-1].text(0, 13, line, muted=True)
     return drawn.finish(view["caption"]), [key.finish("", margin=2) for key in keys]
-
-
-def is_each(view: Mapping[str, Any]) -> bool:
-    """Return whether a view draws tasks, or folds that stand for tasks."""
-    return bool(view["tasks"])
-
-
-def fold_links(view: Mapping[str, Any], near: Mapping[str, Sequence[str]]) -> Links:
-    """Return the links of the folds of a view: what belongs to their tasks, given the links of these."""
-    found: Links = {}
-    for task in view["tasks"]:
-        if task["type"] == "Fold":
-            keys = dict.fromkeys(key for t in task["members"] for key in near.get(task_key(t), ()))
-            found[f"fold:{task['node']}:{task['lane']}"] = list(keys)
-    return found
