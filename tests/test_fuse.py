@@ -61,7 +61,7 @@ def kinds(taskgraph):
     return [type(task).__name__ for task in taskgraph.tasks]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(programs(), st.integers(0, 9))
 def test_fusing_changes_no_result(taskgraph, seed):
     arrays, params = data_for(taskgraph.graph, seed)
