@@ -6,7 +6,8 @@ blocks that come from where blocks come from in a run: that is what a plan will 
 
 A matrix product of n×n takes ``overhead + 2n³/rate`` with ``rate = flops · (n/(n + half))³``; other kernels
 take as long as the slower of computing (a join that stays in registers) and touching memory (a map); a
-message takes ``latency + bytes/bandwidth``.  Each figure is fitted to measurements of several sizes.
+message takes ``latency + gap + bytes/bandwidth``, of which ports are busy for all but the latency.  Each
+figure is fitted to measurements of several sizes.
 """
 
 from __future__ import annotations
@@ -246,9 +247,26 @@ def _links(executor: Executor, hosts: Sequence[int]) -> tuple[Link, Link]:
 def _link(executor: Executor, pair: tuple[int, int]) -> Link:
     """Return what joins two sites: messages of several sizes thrown to and fro."""
     taken = [median(_throw(executor, pair, size) for _ in range(_TURNS)) for size in _MESSAGES]
-    latency = max(taken[0], 0.0)
-    rates = [size / max(t - latency, 1e-9) for size, t in zip(_MESSAGES[1:], taken[1:], strict=True)]
-    return Link(min(float(np.exp(np.mean(np.log(rates)))), _MOST_BANDWIDTH), latency)
+    small = max(taken[0], 0.0)
+    rates = [size / max(t - small, 1e-9) for size, t in zip(_MESSAGES[1:], taken[1:], strict=True)]
+    gap = min(small, *(_pace(executor, pair) for _ in range(_TURNS)))
+    return Link(min(float(np.exp(np.mean(np.log(rates)))), _MOST_BANDWIDTH), small - gap, gap)
+
+
+def _pace(executor: Executor, pair: tuple[int, int]) -> float:
+    """Return the time from one small message to the next, of many that are sent at once."""
+    a, b = pair
+    tasks: list[Task] = [Read(a, "X", whole((_MOST, 8)), (_MOST, 8), dtypes.F32, 0)]
+    for k in range(_MOST):
+        box = ((k, k + 1), (0, 8))
+        tasks.append(Slice(a, (0,), box, (1, 8), dtypes.F32, 0))
+        tasks.append(Move(b, (len(tasks) - 1,), (1, 8), dtypes.F32, 0))
+        tasks.append(Slice(b, (len(tasks) - 1,), whole((1, 8)), (1, 8), dtypes.F32, 0))
+    g = GraphBuilder()
+    g.output("X", g.input("X", (_MOST, 8)))
+    ran = _run(executor, TaskGraph(g.build(), executor.sites, tuple(tasks)))
+    ends = [end for _, _, end in ran[b]]
+    return max((max(ends) - min(ends)) / (_MOST - 1), 0.0)
 
 
 def _throw(executor: Executor, pair: tuple[int, int], size: int) -> float:

@@ -426,8 +426,15 @@ def operations(node: Node) -> int:
     """Return the operations of `node` as additions that take as long: functions count what they cost."""
     if not isinstance(node, Einsummable):
         return flops(node)
-    each = sum(FUNCTIONS[op.fn].cost for op in node.join.ops if isinstance(op, scalar.Call))
+    ops = node.join.ops
+    each = sum(_cost(op, ops) for op in ops if isinstance(op, scalar.Call))
     return prod(n for _, n in node.space) * max(each + (node.aggregate is not None), 1)
+
+
+def _cost(call: scalar.Call, ops: Sequence[scalar.Op]) -> int:
+    """Return the cost of `call`; the square that ``x**2`` writes is a product."""
+    squared = call.fn == "pow" and ops[call.args[1]] in (scalar.Const("2"), scalar.Const("2.0"))
+    return 1 if squared else FUNCTIONS[call.fn].cost
 
 
 @dataclass(frozen=True, repr=False)

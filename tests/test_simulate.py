@@ -8,10 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import graphs, placements, plans
 
+import einsummable as ein
 from einsummable.builder import GraphBuilder
 from einsummable.dtypes import F32
 from einsummable.errors import PlanError
 from einsummable.functions import FUNCTIONS
+from einsummable.graph import operations
 from einsummable.planner.hardware import Hardware, Link
 from einsummable.runtime.events import MoveEnded, TaskEnded, simulated
 from einsummable.scalar import ScalarBuilder
@@ -104,6 +106,14 @@ def test_small_products_and_costly_functions_take_longer():
     graph = builder.build()
     run = simulate(TaskGraph(graph, 4, tasks), replace(MACHINE, map_flops=1.0))
     assert run.makespan == 8 * FUNCTIONS["exp"].cost
+
+
+def test_a_square_is_a_product_and_other_powers_are_not():
+    points = {"X": (4, 3), "Y": (5, 3)}
+    for exponent, cost in (("2", 1), ("2.0", 1), ("3", FUNCTIONS["pow"].cost)):
+        text = f"D[i,j] = sum[k] (X[i,k] - Y[j,k])**{exponent}"
+        node = ein.compile(text, **points).graph.nodes[-1]
+        assert operations(node) == 4 * 5 * 3 * (1 + cost + 1)
 
 
 def test_moves_and_kernels_overlap():
