@@ -62,6 +62,28 @@ def test_buffers_keep_no_more_than_they_may_and_what_was_used_last(monkeypatch):
     assert sum(map(sum, there)) <= 1 << 22
 
 
+def test_within_a_budget_nothing_waits():
+    buffers = Buffers()
+
+    def owners(arrays):
+        return [weakref.ref(a.base.obj) for a in arrays]
+
+    before = [buffers.take(BIG)]
+    there = owners(before)
+    del before
+    with buffers.frugal():
+        assert there[0]() is None
+        with buffers.frugal():
+            meanwhile = [buffers.take(BIG) for _ in range(2)]
+            there = owners(meanwhile)
+            meanwhile.pop()
+        buffers.take(BIG)
+        assert [owner() is not None for owner in there] == [True, False]
+    del meanwhile
+    assert there[0]() is not None
+    assert buffers.take(BIG).base.obj is there[0]()
+
+
 @pytest.mark.parametrize("shape", [(), (0, 5), (3, 4), (1 << 17, 3), (300, 0, 300), (700, 700)])
 @pytest.mark.parametrize("dtype", [np.float64, np.int8, np.bool_, np.complex64])
 def test_an_empty_array_is_like_numpys(shape, dtype):

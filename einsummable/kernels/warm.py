@@ -3,8 +3,8 @@
 Contract: `empty` answers what `numpy.empty` does; the memory of large arrays is used again when the last
 array that looks at them is gone.  So the intermediate blocks of a program that runs again and again, and
 results that are dropped, cost no page faults.  At most `KEPT` bytes wait for their next use, those that were
-used last.  `lend` answers arrays of given memory that tell when they are gone.  All is safe to call from
-several threads, and from finalizers.
+used last, and none while something runs within a `budget`.  `lend` answers arrays of given memory that tell
+when they are gone.  All is safe to call from several threads, and from finalizers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from queue import Empty, SimpleQueue
 from threading import Lock
@@ -46,7 +46,7 @@ class Buffers:
     def __init__(self, large: int = LARGE) -> None:
         self._large = large
         self._free: OrderedDict[int, list[np.ndarray]] = OrderedDict()  # what was used last stands last
-        self._kept = 0
+        self._kept, self._frugal = 0, 0
         self._back: SimpleQueue[np.ndarray] = SimpleQueue()
         self._lock = Lock()
 
@@ -61,6 +61,19 @@ class Buffers:
         back = self._back
         return lend(whole, -whole.ctypes.data % _ALIGNED, nbytes, lambda _: back.put(whole))
 
+    @contextlib.contextmanager
+    def frugal(self) -> Iterator[None]:
+        """Keep nothing meanwhile, and nothing of before."""
+        with self._lock:
+            self._frugal += 1
+            self._take_back()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._take_back()
+                self._frugal -= 1
+
     def _of(self, size: int) -> np.ndarray:
         free = self._free.get(size)
         if free is None:
@@ -71,7 +84,12 @@ class Buffers:
             del self._free[size]
         return whole
 
+    def _drop(self) -> None:
+        while self._kept > (0 if self._frugal else KEPT):
+            self._of(next(iter(self._free)))
+
     def _take_back(self) -> None:
+        self._drop()
         with contextlib.suppress(Empty):
             while True:
                 whole = self._back.get_nowait()
@@ -79,8 +97,7 @@ class Buffers:
                 self._free.setdefault(size, []).append(whole)
                 self._free.move_to_end(size)
                 self._kept += whole.nbytes
-                while self._kept > KEPT:
-                    self._of(next(iter(self._free)))
+                self._drop()
 
 
 def _size_class(nbytes: int) -> int:
@@ -90,6 +107,8 @@ def _size_class(nbytes: int) -> int:
 
 
 _BUFFERS = Buffers()
+#: A context in which no memory waits for its next use.
+budget = _BUFFERS.frugal
 
 
 def empty(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:

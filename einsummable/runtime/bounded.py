@@ -21,6 +21,7 @@ import numpy as np
 from einsummable.errors import EngineError
 from einsummable.functions import AGGREGATES
 from einsummable.kernels import blocks as kernels
+from einsummable.kernels.warm import budget
 from einsummable.runtime.arena import Arena
 from einsummable.runtime.disk import Disk
 from einsummable.runtime.engine import SiteProgram, SiteStoppedError, Stop, TaskFailedError, load
@@ -135,7 +136,7 @@ def run_bounded(
         The disk is full.
     """
     try:
-        with np.errstate(all="ignore"), Disk() if program.on_disk else nullcontext() as disk:
+        with budget(), np.errstate(all="ignore"), Disk() if program.on_disk else nullcontext() as disk:
             _Run(program, arena.of(program.memory.size), inputs, params, port, inbox, log, disk).run()
     except BaseException:
         arena.abandon()
