@@ -137,10 +137,8 @@ def test_nothing_is_cut_off_or_too_small(notebook, theme, width):
     page.locator(".ein-tl-chip").last.click()
     page.wait_for_selector(".ein-tg-facts")
     small = page.locator(".ein-taskgraph svg text").evaluate_all(
-        """all => all.filter(t => {
-          const scale = t.getCTM().a * new DOMMatrix(t.closest('.ein-tg-picture').style.transform).a;
-          return parseFloat(getComputedStyle(t).fontSize) * scale < 11;
-        }).map(t => t.textContent)"""
+        """all => all.filter(t => parseFloat(getComputedStyle(t).fontSize) * t.getScreenCTM().a < 11)
+          .map(t => t.textContent)"""
     )
     assert small == []
     outside = page.locator(".ein-taskgraph").evaluate(

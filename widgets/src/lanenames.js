@@ -6,8 +6,9 @@ import { element } from "./parts.js";
 export function lanesIn(svg) {
   const corner = svg.viewBox.baseVal.y;
   return [...svg.querySelectorAll("[data-lane]")].map((lane) => {
-    const box = lane.getBBox();
-    return { name: lane.dataset.name, top: box.y - corner, bottom: box.y + box.height - corner };
+    // As it was drawn: a picture that is not shown yet has no boxes.
+    const [y, height] = ["y", "height"].map((name) => Number(lane.querySelector("rect").getAttribute(name)));
+    return { name: lane.dataset.name, top: y - corner, bottom: y + height - corner };
   });
 }
 

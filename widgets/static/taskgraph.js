@@ -12,8 +12,8 @@ function button(text, act, { signal, label = "" } = {}) {
 function lanesIn(svg) {
   let corner = svg.viewBox.baseVal.y;
   return [...svg.querySelectorAll("[data-lane]")].map((lane) => {
-    let box = lane.getBBox();
-    return { name: lane.dataset.name, top: box.y - corner, bottom: box.y + box.height - corner };
+    let [y, height] = ["y", "height"].map((name) => Number(lane.querySelector("rect").getAttribute(name)));
+    return { name: lane.dataset.name, top: y - corner, bottom: y + height - corner };
   });
 }
 function placed(lanes, view, height, line = 16) {
