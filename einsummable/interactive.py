@@ -12,13 +12,13 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from einsummable.background import LiveRun
-from einsummable.exploring import Setting
 from einsummable.graph import EinGraph
 from einsummable.planner.eindecomp import Pins
 from einsummable.planner.hardware import Hardware, host
 from einsummable.planner.plan import Layout
 from einsummable.runtime.cluster import Cluster
 from einsummable.runtime.events import Observer, RunRecord
+from einsummable.setting import Setting
 from einsummable.taskgraph.simulate import Simulation
 from einsummable.taskgraph.tasks import TaskGraph
 

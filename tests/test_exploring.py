@@ -12,10 +12,11 @@ from strategies import graphs, plans
 
 import einsummable as ein
 from einsummable.errors import CapacityError, PlanError, UnknownNameError
-from einsummable.exploring import BEST, YOURS, Setting, answers, by_hand, edited, parts_of, pinned, python
+from einsummable.exploring import BEST, YOURS, Explored, answers, by_hand, edited, parts_of, pinned
 from einsummable.planner import bounds, cost
 from einsummable.planner.hardware import host
 from einsummable.planner.plan import Layout
+from einsummable.setting import Setting, python
 
 MLP = "H[b,h] = relu(sum[d] X[b,d] * W[d,h]); Y[b,o] = H[b,h] * V[h,o]"
 SHAPES = {"X": (64, 512), "W": (512, 256), "V": (256, 10)}
@@ -114,6 +115,20 @@ def test_what_differs_by_hand_only_is_not_planned_again(monkeypatch):
     again = last(graph, setting, before=before)
     assert again.rows[:-1] == before.rows
     assert again.rows[-1].name == YOURS
+
+
+def test_what_was_answered_completely_is_known(monkeypatch):
+    explored = Explored(matmul(64, 64, 64), host(1), kept=2)
+    first = list(explored.answers(Setting(4)))
+    assert first == list(answers(matmul(64, 64, 64), Setting(4), host(1)))
+    next(explored.answers(Setting(3)))  # not to its end
+    last_of_five = list(explored.answers(Setting(5)))[-1]
+    monkeypatch.setattr("einsummable.exploring.answers", None)  # were it called, this would fail
+    assert list(explored.answers(Setting(4))) == first[-1:]
+    assert list(explored.answers(Setting(5))) == [last_of_five]
+    monkeypatch.undo()
+    list(explored.answers(Setting(6)))
+    assert len(list(explored.answers(Setting(4)))) == len(first)  # the oldest of three is not kept
 
 
 def test_inputs_that_lie_on_sites_count_until_their_sites_are_gone():

@@ -33,6 +33,7 @@ LAYERS = [
     {"taskgraph"},
     {"choose"},
     {"fit"},
+    {"setting"},
     {"exploring"},
     {"runtime"},
     {"calibration"},

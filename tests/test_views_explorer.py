@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from sample_graphs import GRAPHS
 
-from einsummable.exploring import YOURS, Setting, answers, edited
+from einsummable.exploring import YOURS, answers, edited
 from einsummable.language.elaborate import InputSpec, elaborate
 from einsummable.language.parser import parse
 from einsummable.planner.hardware import host
+from einsummable.setting import Setting
 from einsummable.views import explorer, formulas, html, links, text
 
 ATTENTION = """\

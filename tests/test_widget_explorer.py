@@ -123,7 +123,7 @@ def test_cancel_stops_planning_and_says_so(explorer, monkeypatch):
             stopped.set()
         yield
 
-    monkeypatch.setattr("einsummable.widgets.explorer.answers", forever)
+    monkeypatch.setattr("einsummable.exploring.answers", forever)
     before = explorer.view
     explorer.setting = {**explorer.setting, "sites": 7}
     assert began.wait(10)

@@ -13,10 +13,11 @@ from typing import Any
 import traitlets
 
 from einsummable.errors import EinsummableError
-from einsummable.exploring import Answer, Setting, answers, asked, python
+from einsummable.exploring import Answer, Explored, asked
 from einsummable.graph import EinGraph
 from einsummable.planner.hardware import Hardware
 from einsummable.planner.plan import Layout
+from einsummable.setting import Setting, python
 from einsummable.views import explorer, graph_view
 from einsummable.widgets.base import Widget, bundle
 from einsummable.widgets.history import History
@@ -50,7 +51,7 @@ class Explorer(Widget):
     def __init__(
         self, graph: EinGraph, setting: Setting, base: Hardware, layouts: Mapping[str, Layout] | None = None
     ) -> None:
-        self._program, self._base, self._layouts = graph, base, layouts or {}
+        self._program, self._explored = graph, Explored(graph, base, layouts)
         self.answer: Answer | None = None
         self._refused: EinsummableError | None = None
         self._history = History(setting.json())
@@ -92,9 +93,8 @@ class Explorer(Widget):
         self._latest.submit(lambda: self._plan(change.new))
 
     def _plan(self, setting: dict[str, Any]) -> None:
-        given = (self._base, self._layouts, self.answer)
         try:
-            for answer in answers(self._program, Setting.of(setting), *given):
+            for answer in self._explored.answers(Setting.of(setting)):
                 self.answer = answer
                 self._show()
         except EinsummableError as error:

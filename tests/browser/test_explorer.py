@@ -5,9 +5,10 @@ import json
 import pytest
 
 import einsummable as ein
-from einsummable.exploring import Setting, answers, edited
+from einsummable.exploring import answers, edited
 from einsummable.planner import cost
 from einsummable.planner.hardware import host
+from einsummable.setting import Setting
 from einsummable.views import amounts
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
