@@ -9,6 +9,7 @@ best sharing out is an assignment problem.  Nodes are visited forwards, then bac
 while that changes anything.  More calls than sites are first put into groups that share the most.  A block
 with partial results on several sites is finished in as many pieces as there are sites, one on each
 (reduce-scatter), cut the way its readers cut it, unless the pieces are small or its readers want it whole.
+Where sites share hosts, the hosts of all calls are sought first, then sites among those of each host.
 """
 
 from __future__ import annotations

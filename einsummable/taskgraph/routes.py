@@ -1,8 +1,9 @@
 """Ways for one block to many sites, and for many partial results to one: trees over hosts and sites.
 
 Contract: pure functions of sites and their hosts.  A block crosses to each other host once and is passed on
-there; partial results of a host are combined before they leave it.  Inside a host, and between hosts, a large
-block takes a binomial tree: after k rounds 2^k sites have it, where its holder alone could have served k.
+there; partial results of a host are combined before they leave it; blocks of different sites are passed on,
+or combined, by different sites of a host.  Inside a host, and between hosts, a large block takes a binomial
+tree: after k rounds 2^k sites have it, where its holder alone could have served k.
 
 >>> broadcast(0, [1, 2, 3, 4, 5], None, tree=True)
 {1: 0, 2: 0, 3: 1, 4: 0, 5: 1}

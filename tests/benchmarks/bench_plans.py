@@ -4,7 +4,7 @@ einsummable bench plans [--files matmul chain …] [--sites-per-host 1]
 
 For every answer of the reference with a placement: where it shares the work about evenly (its busiest site
 has at most 1.2 times the mean), we must move no more bytes; where it does not, our simulated run must take no
-longer, both with large blocks along trees where that is faster.  Our work must be even within 1.1.  The
+longer, both lowered alike.  Our work must be even within 1.1.  The
 placement on 64 sites is not given: there the time is at least what the busiest site computes (">"), and is
 not judged.  Exits with 1 where a rule is broken, with 2 where the answers are not there.
 """
