@@ -6,7 +6,9 @@ A run is measured from the start of its first task to the end of its last one, w
 predicts from a calibration; inputs are there, results stay there.  What else the machine does only makes runs
 longer, so the best counts: calibrations are made before, between and after the runs and the best of each
 figure taken, and all plans run in turn, so that a busy spell hits none of them alone, until so many turns
-bring nothing better.  A turn during which others used the processors counts for a quarter of one.
+bring nothing better.  A turn during which others used the processors counts for a quarter of one.  Where a
+core belongs to others all the time, two sites are no faster than one, whatever a plan does: then the table is
+printed and not judged (exit status 2; 1 where what is asked for is missed).
 """
 
 import argparse
@@ -33,8 +35,8 @@ from einsummable.taskgraph.simulate import simulate
 CORRELATION, ERROR = 0.8, 0.3
 #: Plans are compared whose predicted times differ by this factor at least.
 APART = 1.1
-#: Cores that others may use in a moment that is called quiet.
-QUIET = 0.25
+#: Cores that others may use in a turn that is called quiet, and how many such turns a judgement needs.
+QUIET, ENOUGH = 0.25, 3
 
 MATMUL = "C[i,k] = A[i,j] * B[j,k]"
 FFNN = "H[b,h] = relu(sum[d] X[b,d] * W[d,h])\nY[b,o] = H[b,h] * V[h,o]"
@@ -153,7 +155,7 @@ def compiled(programs, executor, hardware):
 
 
 def measure(programs, executor, where, repetitions, budget):
-    """Return a row for each plan of each program."""
+    """Return a row for each plan of each program, and how many turns were quiet."""
     on_cluster = isinstance(executor, ein.Cluster)
     hardwares = [calibrate(executor, where) for _ in range(2)]
     nets = compiled(programs, executor, best_of(hardwares))
@@ -162,6 +164,7 @@ def measure(programs, executor, where, repetitions, budget):
         net.run(**options)  # the first run chooses kernels
     best, left = dict.fromkeys(nets, np.inf), dict.fromkeys(nets, float(repetitions))
     started = calibrated = time.perf_counter()
+    quiet = 0
     while any(n > 0 for n in left.values()) and time.perf_counter() - started < budget:
         all_before, mine_before = busy()
         before, better = time.perf_counter(), set()
@@ -174,6 +177,7 @@ def measure(programs, executor, where, repetitions, budget):
                 best[key] = min(best[key], taken)
         all_after, mine_after = busy()
         others = (all_after - all_before - mine_after + mine_before) / (time.perf_counter() - before)
+        quiet += others < QUIET
         for key in nets:
             left[key] = repetitions if key in better else left[key] - (1.0 if others < QUIET else 0.25)
         if time.perf_counter() - calibrated > budget / 6:
@@ -181,14 +185,15 @@ def measure(programs, executor, where, repetitions, budget):
             calibrated = time.perf_counter()
     hardware = best_of([*hardwares, calibrate(executor, where)])
     print(hardware)
-    return [
+    rows = [
         Row(program, name, simulate(net.tasks, hardware).makespan, best[program, name])
         for (program, name), net in nets.items()
     ]
+    return rows, quiet
 
 
-def report(where, rows):
-    """Print the table; return whether correlation and error are as good as they should be."""
+def report(where, rows, quiet):
+    """Print the table; return 0 where it is as good as is asked for, 1 if not, 2 if nobody can say."""
     print(f"\n{where}\n{'program':14}{'plan':26}{'predicted':>12}{'measured':>12}{'error':>8}")
     for row in rows:
         print(
@@ -209,8 +214,11 @@ def report(where, rows):
     good = correlation >= CORRELATION and error <= ERROR
     print(f"rank correlation of plans within their programs {correlation:.2f}, of all {everywhere:.2f}")
     print(f"median error of the time {error:.0%}; asked for: {CORRELATION} or more, {ERROR:.0%} or less")
+    if not good and quiet < ENOUGH:
+        print(f"not judged: others used the processors in all turns but {quiet}")
+        return 2
     print("good" if good else "MISSED")
-    return good
+    return int(not good)
 
 
 def main() -> None:
@@ -222,16 +230,16 @@ def main() -> None:
     )
     args = parser.parse_args()
     programs = workloads(np.random.default_rng(0))
-    good = []
+    found = []
 
     def on(where, executor):
-        rows = measure(programs, executor, where, args.repetitions, args.seconds)
-        good.append(report(where, rows))
+        rows, quiet = measure(programs, executor, where, args.repetitions, args.seconds)
+        found.append(report(where, rows, quiet))
 
     on(f"{args.sites} threads of one process", LocalExecutor(args.sites))
     with ein.Cluster(n=args.sites, threads=1) as cluster:
         on(f"{args.sites} engines", cluster)
-    sys.exit(0 if all(good) else 1)
+    sys.exit(1 if 1 in found else max(found))
 
 
 if __name__ == "__main__":
