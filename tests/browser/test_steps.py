@@ -83,6 +83,7 @@ def test_it_plays_by_itself_and_pauses(notebook):
     page.wait_for_function(
         "() => document.querySelectorAll('.ein-card[data-stage=\"here\"]').length > 1", timeout=60_000
     )
+    assert play.inner_text() == "Pause"
     play.click()
     assert play.inner_text() == "Play"
     held = words(page)

@@ -65,8 +65,10 @@ function render({ model, el, signal }) {
     body.hidden = !view.engines.length;
     body.replaceChildren(engines(view));
   }
-  model.on("change:view", show);
-  model.on("change:error", show);
+  for (const change of ["change:view", "change:error"]) {
+    model.on(change, show);
+    signal?.addEventListener("abort", () => model.off(change, show));
+  }
   show();
 }
 

@@ -113,6 +113,7 @@ function render({ model, el, signal }) {
     body.replaceChildren(figures(view.figures), ...panels);
   }
   model.on("change:view", show);
+  signal?.addEventListener("abort", () => model.off("change:view", show));
   show();
 }
 

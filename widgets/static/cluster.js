@@ -147,7 +147,9 @@ function render({ model, el, signal }) {
     for (let part of [n.box, threads.box, start]) part.hidden = running;
     start.disabled = view.state !== "none", stop.hidden = !running, body.hidden = !view.engines.length, body.replaceChildren(engines(view));
   }
-  model.on("change:view", show), model.on("change:error", show), show();
+  for (let change of ["change:view", "change:error"])
+    model.on(change, show), signal?.addEventListener("abort", () => model.off(change, show));
+  show();
 }
 var cluster_default = { render };
 export {

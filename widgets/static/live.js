@@ -188,7 +188,7 @@ function render({ model, el, signal }) {
     let panels = [panel("sites", sites(view))];
     view.flows.length && panels.push(panel("bytes from site to site", links(view))), body.replaceChildren(figures(view.figures), ...panels);
   }
-  model.on("change:view", show), show();
+  model.on("change:view", show), signal?.addEventListener("abort", () => model.off("change:view", show)), show();
 }
 var live_default = { render };
 export {

@@ -1,3 +1,82 @@
+// src/stages.js
+function positions(tasks) {
+  return tasks.flatMap((task, i) => task.frames.map((_, frame) => ({ task: i, frame })));
+}
+function stage(task, at) {
+  return task.id > at ? "yet" : task.id === at ? "now" : task.last < at ? "gone" : "here";
+}
+function cellsIn(box, shape) {
+  let found = [0];
+  return shape.forEach((extent, d) => {
+    let [start, stop] = box[d], inside = Array.from({ length: Math.max(stop - start, 0) }, (_, k) => start + k);
+    found = found.flatMap((at) => inside.map((k) => at * extent + k));
+  }), found;
+}
+
+// src/board.js
+function board(view, frame) {
+  let cards = view.tasks.map((task) => frame.querySelector(`[data-task="${task.id}"]`)), grids = view.tasks.map((task) => {
+    let grid = frame.querySelector(`[data-cells="${task.id}"]`);
+    return {
+      boxes: [...grid?.querySelectorAll("rect") ?? []],
+      texts: [...grid?.querySelectorAll("text") ?? []]
+    };
+  }), flights = view.tasks.map((task) => frame.querySelector(`[data-move="${task.id}"]`));
+  function write(i, cells) {
+    cells?.forEach((text, k) => {
+      grids[i].texts[k].textContent !== text && (grids[i].texts[k].textContent = text);
+    });
+  }
+  function show(now) {
+    let current = now ? view.tasks[now.task] : null, at = now ? now.task : -1;
+    if (view.tasks.forEach((task, i) => {
+      cards[i].dataset.stage = stage(task, at), cards[i].classList.toggle("ein-read", current?.inputs.includes(i) ?? !1);
+      for (let box of grids[i].boxes) box.classList.remove("ein-cell");
+      i !== at && write(i, task.frames.at(-1).cells), flights[i] && (flights[i].dataset.stage = i === at ? "now" : i < at ? "gone" : "yet");
+    }), !current) return;
+    let state = current.frames[now.frame];
+    write(at, state.cells), current.inputs.forEach((j, k) => {
+      if (state.reads[k])
+        for (let cell of cellsIn(state.reads[k], view.tasks[j].shape))
+          grids[j].boxes[cell]?.classList.add("ein-cell");
+    }), reveal(frame, cards[at]);
+  }
+  function fly(task, duration) {
+    let [from, to] = [cards[task.inputs[0]], cards[task.id]], [a, b] = [from.getBBox(), to.getBBox()], ghost = from.cloneNode(!0);
+    for (let name of ["data-task", "data-keys", "tabindex"]) ghost.removeAttribute(name);
+    ghost.dataset.stage = "ghost", ghost.setAttribute("aria-hidden", "true"), to.parentNode.append(ghost), to.dataset.stage = "yet";
+    let move = `translate(${b.x - a.x}px, ${b.y - a.y}px)`, flight = ghost.animate([{ transform: "translate(0, 0)" }, { transform: move }], {
+      duration,
+      easing: "ease-in-out"
+    }), land = () => {
+      ghost.remove(), to.dataset.stage === "yet" && flights[task.id].dataset.stage === "now" && (to.dataset.stage = "now");
+    };
+    return flight.onfinish = land, flight.oncancel = land, flight;
+  }
+  function follow(now) {
+    now && reveal(frame, cards[now.task]);
+  }
+  return { show, fly, follow };
+}
+function reveal(frame, card) {
+  let [room, box] = [frame.getBoundingClientRect(), card.getBoundingClientRect()], shift = (low, high, from, to) => low < from ? low - from : high > to ? high - to : 0, left = shift(box.left - 20, box.right + 20, room.left, room.right), top = shift(box.top - 20, box.bottom + 20, room.top, room.bottom);
+  (left || top) && frame.scrollBy({ left, top });
+}
+
+// src/parts.js
+function element(tag, className = "", text = "") {
+  let made = document.createElement(tag);
+  return className && (made.className = className), text && (made.textContent = text), made;
+}
+function button(text, act, { signal, label = "" } = {}) {
+  let made = element("button", "ein-button", text);
+  return made.type = "button", label && (made.setAttribute("aria-label", label), made.title = label), made.addEventListener("click", act, { signal }), made;
+}
+function panel(title, ...children) {
+  let made = element("section", "ein-panel");
+  return made.append(element("h4", "", title), ...children), made;
+}
+
 // src/save.js
 function fileName(title, extension) {
   return `${title.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "") || "picture"}.${extension}`;
@@ -49,8 +128,8 @@ function saveMenu(model, { title, signal, kinds = ["svg", "png", "python", "json
     json: async () => copy(await ask(model, "json"))
   };
   for (let kind of kinds) {
-    let button = document.createElement("button");
-    button.type = "button", button.textContent = words[kind], button.addEventListener(
+    let button2 = document.createElement("button");
+    button2.type = "button", button2.textContent = words[kind], button2.addEventListener(
       "click",
       async () => {
         await hand[kind](), menu.open = !1, summary.textContent = kind === "python" || kind === "json" ? "Copied" : "Saved", setTimeout(() => {
@@ -58,7 +137,7 @@ function saveMenu(model, { title, signal, kinds = ["svg", "png", "python", "json
         }, 1500);
       },
       { signal }
-    ), list.append(button);
+    ), list.append(button2);
   }
   let close = () => {
     menu.open = !1;
@@ -153,32 +232,13 @@ function makeFocusable(element2) {
   title && !element2.hasAttribute("aria-label") && element2.setAttribute("aria-label", title);
 }
 
-// src/stages.js
-function positions(tasks) {
-  return tasks.flatMap((task, i) => task.frames.map((_, frame) => ({ task: i, frame })));
-}
-function stage(task, at) {
-  return task.id > at ? "yet" : task.id === at ? "now" : task.last < at ? "gone" : "here";
-}
-function cellsIn(box, shape) {
-  let found = [0];
-  return shape.forEach((extent, d) => {
-    let [start, stop] = box[d], inside = Array.from({ length: Math.max(stop - start, 0) }, (_, k) => start + k);
-    found = found.flatMap((at) => inside.map((k) => at * extent + k));
-  }), found;
-}
-
 // src/steps.js
 var PAUSE = 1100;
-function element(tag, className, text = "") {
-  let made = document.createElement(tag);
-  return made.className = className, made.textContent = text, made;
-}
 function controls(model, { signal, last, go, play }) {
-  let bar = element("div", "ein-steps-bar"), button = (text, label, act) => {
-    let made = element("button", "ein-button", text);
-    return made.type = "button", made.setAttribute("aria-label", label), made.title = label, made.addEventListener("click", act, { signal }), bar.append(made), made;
-  }, step = () => model.get("step"), first = button("First", "To the beginning (Home)", () => go(0)), back = button("◀ Back", "One step back (←)", () => go(step() - 1)), next = button("Next ▶", "One step on (→)", () => go(step() + 1)), playing = button("Play", "Step by itself (Space)", play), slider = document.createElement("input");
+  let bar = element("div", "ein-steps-bar"), add = (text, label, act) => {
+    let made = button(text, act, { signal, label });
+    return bar.append(made), made;
+  }, step = () => model.get("step"), first = add("First", "To the beginning (Home)", () => go(0)), back = add("◀ Back", "One step back (←)", () => go(step() - 1)), next = add("Next ▶", "One step on (→)", () => go(step() + 1)), playing = add("Play", "Step by itself (Space)", play), slider = document.createElement("input");
   Object.assign(slider, { type: "range", min: 0, max: last, className: "ein-steps-slider" }), slider.setAttribute("aria-label", "step"), slider.addEventListener("input", () => go(Number(slider.value)), { signal });
   let count = element("span", "ein-steps-count"), speed = document.createElement("select");
   speed.setAttribute("aria-label", "speed");
@@ -210,115 +270,79 @@ function formula(view) {
     }
   };
 }
-function panel(title, child) {
-  let made = element("section", "ein-panel");
-  return made.append(element("h4", "", title), child), made;
-}
 function picture(svg) {
   let frame = element("div", "ein-steps-picture");
   return frame.innerHTML = svg, frame.querySelector("svg").setAttribute("role", "group"), frame;
 }
-function board(view, frame) {
-  let cards = view.tasks.map((task) => frame.querySelector(`[data-task="${task.id}"]`)), grids = view.tasks.map((task) => {
-    let grid = frame.querySelector(`[data-cells="${task.id}"]`);
-    return {
-      boxes: [...grid?.querySelectorAll("rect") ?? []],
-      texts: [...grid?.querySelectorAll("text") ?? []]
-    };
-  }), flights = view.tasks.map((task) => frame.querySelector(`[data-move="${task.id}"]`));
-  function write(i, cells) {
-    cells?.forEach((text, k) => {
-      grids[i].texts[k].textContent !== text && (grids[i].texts[k].textContent = text);
-    });
-  }
-  function show(now) {
-    let current = now ? view.tasks[now.task] : null, at = now ? now.task : -1;
-    if (view.tasks.forEach((task, i) => {
-      cards[i].dataset.stage = stage(task, at), cards[i].classList.toggle("ein-read", current?.inputs.includes(i) ?? !1);
-      for (let box of grids[i].boxes) box.classList.remove("ein-cell");
-      i !== at && write(i, task.frames.at(-1).cells), flights[i] && (flights[i].dataset.stage = i === at ? "now" : i < at ? "gone" : "yet");
-    }), !current) return;
-    let state = current.frames[now.frame];
-    write(at, state.cells), current.inputs.forEach((j, k) => {
-      if (state.reads[k])
-        for (let cell of cellsIn(state.reads[k], view.tasks[j].shape))
-          grids[j].boxes[cell]?.classList.add("ein-cell");
-    }), reveal(frame, cards[at]);
-  }
-  function fly(task, duration) {
-    let [from, to] = [cards[task.inputs[0]], cards[task.id]], [a, b] = [from.getBBox(), to.getBBox()], ghost = from.cloneNode(!0);
-    for (let name of ["data-task", "data-keys", "tabindex"]) ghost.removeAttribute(name);
-    ghost.dataset.stage = "ghost", ghost.setAttribute("aria-hidden", "true"), to.parentNode.append(ghost), to.dataset.stage = "yet";
-    let move = `translate(${b.x - a.x}px, ${b.y - a.y}px)`, flight = ghost.animate([{ transform: "translate(0, 0)" }, { transform: move }], {
-      duration,
-      easing: "ease-in-out"
-    }), land = () => {
-      ghost.remove(), to.dataset.stage === "yet" && flights[task.id].dataset.stage === "now" && (to.dataset.stage = "now");
-    };
-    return flight.onfinish = land, flight.oncancel = land, flight;
-  }
-  function follow(now) {
-    now && reveal(frame, cards[now.task]);
-  }
-  return { show, fly, follow };
-}
-function reveal(frame, card) {
-  let [room, box] = [frame.getBoundingClientRect(), card.getBoundingClientRect()], shift = (low, high, from, to) => low < from ? low - from : high > to ? high - to : 0, left = shift(box.left - 20, box.right + 20, room.left, room.right), top = shift(box.top - 20, box.bottom + 20, room.top, room.bottom);
-  (left || top) && frame.scrollBy({ left, top });
-}
-function render({ model, el, signal }) {
-  let view = model.get("view"), places = positions(view.tasks), nodes = new Map(view.nodes.map((node) => [node.id, node])), root = element("div", "ein-widget ein-steps");
+function page(model, view, bar) {
+  let root = element("div", "ein-widget ein-steps");
   root.tabIndex = -1, root.dataset.lmSuppressShortcuts = "true";
-  let timer = 0, flight = null, bar = controls(model, { signal, last: places.length, go: (to) => go(to), play }), words = element("p", "ein-steps-words");
+  let words = element("p", "ein-steps-words");
   words.setAttribute("aria-live", "polite");
   let text = formula(view), graph = picture(model.get("graph")), blocks = picture(model.get("blocks"));
   blocks.dataset.rove = "";
   let top = element("div", "ein-steps-top");
-  top.append(panel("formula", text.pre), panel("graph", graph)), root.append(bar.bar, words, top, panel("blocks", blocks)), el.append(root);
-  let selection = selectable(root, {
+  top.append(panel("formula", text.pre), panel("graph", graph)), root.append(bar, words, top, panel("blocks", blocks));
+  let nodes = new Map(view.nodes.map((node) => [node.id, node]));
+  return {
+    root,
+    blocks,
+    /** Says what `task` does at one of its frames, and marks its node; of none, what there is to see. */
+    say(task, frame) {
+      words.textContent = task ? [task.words, task.frames[frame].words].filter(Boolean).join(" — ") : view.caption, text.mark(task && nodes.get(task.node));
+      for (let drawn of graph.querySelectorAll("[data-keys]")) {
+        let keys = drawn.dataset.keys.split(" ");
+        drawn.classList.toggle("ein-now", task !== void 0 && keys[0] === `node:${task.node}`);
+      }
+    }
+  };
+}
+function player(step) {
+  let timer = 0, running = !1, stop = () => {
+    clearTimeout(timer), running = !1;
+  }, tick = () => {
+    running = !0;
+    let pause = step();
+    pause ? timer = setTimeout(tick, pause) : running = !1;
+  };
+  return { start: tick, stop, on: () => running };
+}
+function render({ model, el, signal }) {
+  let view = model.get("view"), places = positions(view.tasks), last = places.length, flight = null, bar = controls(model, { signal, last, go, play }), shown = page(model, view, bar.bar);
+  el.append(shown.root);
+  let selection = selectable(shown.root, {
     signal,
     onSelect: (key) => {
       model.set("selection", key), model.save_changes();
     }
-  }), cards = board(view, blocks), still = matchMedia("(prefers-reduced-motion: reduce)");
+  }), cards = board(view, shown.blocks), still = matchMedia("(prefers-reduced-motion: reduce)"), playing = player(() => (model.get("step") < last && move(model.get("step") + 1), model.get("step") < last ? bar.pause() : (bar.show(last, !1), 0)));
   function show(flies = !1) {
-    flight?.cancel(), flight = null;
+    flight?.cancel();
     let at = model.get("step"), now = places[at - 1], task = now && view.tasks[now.task];
-    cards.show(now), bar.show(at, timer !== 0), words.textContent = task ? [task.words, task.frames[now.frame].words].filter(Boolean).join(" — ") : view.caption, text.mark(task && nodes.get(task.node));
-    for (let drawn of graph.querySelectorAll("[data-keys]")) {
-      let keys = drawn.dataset.keys.split(" ");
-      drawn.classList.toggle("ein-now", task !== void 0 && keys[0] === `node:${task.node}`);
-    }
-    flies && task?.type === "Move" && !still.matches && (flight = cards.fly(task, bar.pause() * 0.7));
+    cards.show(now), bar.show(at, playing.on()), shown.say(task, now?.frame), flight = flies && task?.type === "Move" && !still.matches ? cards.fly(task, bar.pause() * 0.7) : null;
   }
-  function go(to, byItself = !1) {
-    byItself || stop();
-    let step = Math.min(Math.max(to, 0), places.length), forward = step === model.get("step") + 1;
+  function move(to) {
+    let step = Math.min(Math.max(to, 0), last), forward = step === model.get("step") + 1;
     model.set("step", step), model.save_changes(), show(forward);
   }
-  function stop() {
-    clearTimeout(timer), timer = 0;
-  }
-  function tick() {
-    model.get("step") >= places.length ? stop() : (timer = setTimeout(tick, bar.pause()), go(model.get("step") + 1, !0)), bar.show(model.get("step"), timer !== 0);
+  function go(to) {
+    playing.stop(), move(to);
   }
   function play() {
-    timer ? (stop(), show()) : (model.get("step") >= places.length && model.set("step", 0), tick());
+    playing.on() ? playing.stop() : (model.get("step") >= last && model.set("step", 0), playing.start()), bar.show(model.get("step"), playing.on());
   }
-  root.addEventListener(
-    "keydown",
-    (event) => {
-      if (event.defaultPrevented || event.target.closest("input, select, [data-rove], details")) return;
-      let to = { ArrowRight: 1, ArrowLeft: -1, Home: -places.length, End: places.length }[event.key];
-      if (to !== void 0) go(model.get("step") + to);
-      else if (event.key === " " && !event.target.closest("button")) play();
-      else return;
-      event.preventDefault();
-    },
-    { signal }
-  ), signal?.addEventListener("abort", stop);
-  let sized = new ResizeObserver(() => cards.follow(places[model.get("step") - 1]));
-  sized.observe(blocks), signal?.addEventListener("abort", () => sized.disconnect()), model.on("change:step", () => show()), selection.refresh(model.get("links")), show();
+  function press(event) {
+    if (event.defaultPrevented || event.target.closest("input, select, [data-rove], details")) return;
+    let by = { ArrowRight: 1, ArrowLeft: -1, Home: -last, End: last }[event.key];
+    if (by !== void 0) go(model.get("step") + by);
+    else if (event.key === " " && !event.target.closest("button")) play();
+    else return;
+    event.preventDefault();
+  }
+  let follow = () => show(), sized = new ResizeObserver(() => cards.follow(places[model.get("step") - 1]));
+  sized.observe(shown.blocks), shown.root.addEventListener("keydown", press, { signal }), model.on("change:step", follow), signal?.addEventListener("abort", () => {
+    playing.stop(), sized.disconnect(), model.off("change:step", follow);
+  }), selection.refresh(model.get("links")), show();
 }
 var steps_default = { render };
 export {
