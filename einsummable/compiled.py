@@ -440,7 +440,7 @@ class Compiled(Interactive):
         )
 
     def picture(self, name: str | None = None) -> Picture:
-        """Return every tensor's blocks, coloured by site; or, of the tensor called `name`, its kernel calls."""
+        """Return every tensor's blocks, coloured by site; or the kernel calls of the tensor called `name`."""
         if name is None:
             return Picture(views.plan_view(self.plan, self.placement))
         return Picture(views.join_view(self.plan, self.placement, self.plan.graph.id_of(name)))

@@ -1,4 +1,4 @@
-"""Simulated scaling on hosts of 64 sites: the matrix chain and LLaMA-7B's first token, by EinDecomp and others.
+"""Simulated scaling on hosts of 64 sites: the matrix chain and LLaMA-7B's first token, EinDecomp and others.
 
 einsummable bench scaling [--hosts 1 2 4 8 16 32] [--sites-per-host 64] [--programs chain skewed llama]
 
