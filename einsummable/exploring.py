@@ -153,9 +153,11 @@ def answers(
             known[yours.partitions] = _realised(yours, setting.sites, here, hardware, timed)
     bound = bounds.moved(graph, setting.sites, here)
 
+    rows = [row_of(name, plan, here) for name, plan in plans.items()]
+
     def answer(*, done: bool) -> Answer:
-        rows = [row_of(name, plan, here, known.get(plan.partitions)) for name, plan in plans.items()]
-        return Answer(setting, tuple(rows), bound, done)
+        grown = (replace(row, choice=known.get(row.plan.partitions)) for row in rows)
+        return Answer(setting, tuple(grown), bound, done)
 
     for plan in plans.values():
         if plan.partitions not in known:
@@ -202,10 +204,10 @@ def _simulated(choice: Choice, hardware: Hardware) -> Choice:
     return replace(choice, simulation=simulate(choice.tasks, hardware))
 
 
-def row_of(name: str, plan: Plan, layouts: Mapping[str, Layout], choice: Choice | None) -> Row:
-    """Return the figures of `plan`."""
+def row_of(name: str, plan: Plan, layouts: Mapping[str, Layout]) -> Row:
+    """Return what is predicted of `plan`."""
     whole = cost.moved_bytes(plan.graph, plan.partitions, layouts)
-    return Row(name, plan, parts_of(plan, layouts), whole, choice)
+    return Row(name, plan, parts_of(plan, layouts), whole)
 
 
 def parts_of(plan: Plan, layouts: Mapping[str, Layout] | None = None) -> tuple[float, float, float]:

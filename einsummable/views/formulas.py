@@ -8,6 +8,7 @@ and the parts into which the node cuts it.  Programs that no text made get one l
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -70,15 +71,23 @@ def _labels(plan: Plan) -> dict[Span, tuple[int, str, int]]:
         if not isinstance(node, Input) and node.origin.span is not None:
             of_line[node.origin.name].append(i)
     found = {}
-    for define in parse(graph.text).statements:
-        if not isinstance(define, Define):
-            continue
-        for label, places in labels_of_line(define).items():
-            for place in places:
-                i = _owner(graph, of_line[define.name], label, place)
-                if i is not None:
-                    found[place] = (i, label, plan.partitions[i][label])
+    for line, label, place in _places(graph.text):
+        i = _owner(graph, of_line[line], label, place)
+        if i is not None:
+            found[place] = (i, label, plan.partitions[i][label])
     return found
+
+
+@lru_cache(maxsize=16)
+def _places(text: str) -> tuple[tuple[str, str, Span], ...]:
+    """Return the name of the line, the label and the place of every label in a program."""
+    defined = [s for s in parse(text).statements if isinstance(s, Define)]
+    return tuple(
+        (define.name, label, place)
+        for define in defined
+        for label, places in labels_of_line(define).items()
+        for place in places
+    )
 
 
 def _owner(graph: EinGraph, nodes: list[int], label: str, place: Span) -> int | None:
