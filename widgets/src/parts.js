@@ -71,3 +71,11 @@ export function table(head, rows, className = "ein-table") {
   }
   return made;
 }
+
+/** Calls `handlers` for what happens to a model, until the widget's view is taken away. */
+export function heed(model, signal, handlers) {
+  for (const [event, handler] of Object.entries(handlers)) {
+    model.on(event, handler);
+    signal?.addEventListener("abort", () => model.off(event, handler));
+  }
+}

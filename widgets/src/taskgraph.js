@@ -2,7 +2,7 @@
 
 import { laneNames, lanesIn } from "./lanenames.js";
 import { panBy, panzoom } from "./panzoom.js";
-import { button, element } from "./parts.js";
+import { button, element, heed } from "./parts.js";
 import { saveMenu } from "./save.js";
 import { litKeys, selectable } from "./select.js";
 import { formula } from "./spans.js";
@@ -119,19 +119,6 @@ function render({ model, el, signal }) {
   const selection = selectable(root, { signal, onSelect: select, onHover: light });
   const show = factsPanel(aside, { signal, fold });
 
-  // A focused element that is outside is scrolled to by the browser: that becomes a pan.
-  frame.addEventListener(
-    "scroll",
-    () => {
-      const [dx, dy] = [frame.scrollLeft, frame.scrollTop];
-      if (!dx && !dy) return;
-      frame.scrollTo(0, 0);
-      const room = { width: frame.clientWidth, height: frame.clientHeight };
-      view.set(panBy(view.view(), -dx, -dy, size, room));
-    },
-    { signal },
-  );
-
   function select(key) {
     model.set("selection", key);
     model.save_changes();
@@ -215,16 +202,18 @@ function render({ model, el, signal }) {
   const complain = () => {
     error.textContent = model.get("error");
   };
-  model.on("change:picture", draw);
-  model.on("change:detail", () => {
-    detail.value = model.get("detail");
-  });
-  model.on("change:details", tell);
-  model.on("change:folded", tell);
-  model.on("change:error", complain);
-  model.on("change:selection", () => {
-    selection.select(model.get("selection"));
-    light(model.get("selection"));
+  heed(model, signal, {
+    "change:picture": draw,
+    "change:detail": () => {
+      detail.value = model.get("detail");
+    },
+    "change:details": tell,
+    "change:folded": tell,
+    "change:error": complain,
+    "change:selection": () => {
+      selection.select(model.get("selection"));
+      light(model.get("selection"));
+    },
   });
   complain();
   requestAnimationFrame(update);

@@ -2,7 +2,7 @@
 
 import { seconds } from "./clock.js";
 import { timelineFrame } from "./frame.js";
-import { button, element } from "./parts.js";
+import { button, element, heed } from "./parts.js";
 import { Run } from "./runs.js";
 import { saveMenu } from "./save.js";
 import { litKeys, selectable } from "./select.js";
@@ -251,6 +251,10 @@ function render({ model, el, signal }) {
     if (frame.cursor() === null) clock.textContent = seconds(frame.end());
   }
 
+  function complain() {
+    error.textContent = model.get("error");
+  }
+
   function rebuild() {
     const view = model.get("view");
     const hidden = runs.filter((run) => !shown.includes(run)).map((run) => run.name);
@@ -269,23 +273,21 @@ function render({ model, el, signal }) {
     light();
   }
 
-  model.on("change:view", rebuild);
-  model.on("change:selection", () => {
-    if (model.get("selection") !== sticky) {
+  heed(model, signal, {
+    "change:view": rebuild,
+    "change:selection": () => {
+      if (model.get("selection") === sticky) return;
       [sticky, hovered] = [model.get("selection"), ""];
       light();
-    }
-  });
-  const complain = () => {
-    error.textContent = model.get("error");
-  };
-  model.on("change:error", complain);
-  model.on("msg:custom", (message) => {
-    const run = runs.find((one) => one.name === message?.run);
-    if (!run) return;
-    run.add(message.more);
-    frame.grew();
-    progress();
+    },
+    "change:error": complain,
+    "msg:custom": (message) => {
+      const run = runs.find((one) => one.name === message?.run);
+      if (!run) return;
+      run.add(message.more);
+      frame.grew();
+      progress();
+    },
   });
   signal?.addEventListener("abort", pause);
   complain();

@@ -7,6 +7,10 @@ function button(text, act, { signal, label = "" } = {}) {
   let made = element("button", "ein-button", text);
   return made.type = "button", label && (made.setAttribute("aria-label", label), made.title = label), made.addEventListener("click", act, { signal }), made;
 }
+function heed(model, signal, handlers) {
+  for (let [event, handler] of Object.entries(handlers))
+    model.on(event, handler), signal?.addEventListener("abort", () => model.off(event, handler));
+}
 
 // src/lanenames.js
 function lanesIn(svg) {
@@ -366,17 +370,6 @@ function render({ model, el, signal }) {
     saveMenu(model, { title: "tasks", signal })
   );
   let selection = selectable(root, { signal, onSelect: select, onHover: light }), show = factsPanel(aside, { signal, fold });
-  frame.addEventListener(
-    "scroll",
-    () => {
-      let [dx, dy] = [frame.scrollLeft, frame.scrollTop];
-      if (!dx && !dy) return;
-      frame.scrollTo(0, 0);
-      let room = { width: frame.clientWidth, height: frame.clientHeight };
-      view.set(panBy(view.view(), -dx, -dy, size, room));
-    },
-    { signal }
-  );
   function select(key2) {
     model.set("selection", key2), model.save_changes(), light(key2);
   }
@@ -424,10 +417,17 @@ function render({ model, el, signal }) {
   let tell = () => show(model.get("details"), model.get("folded"), model.get("view").nodes), complain = () => {
     error.textContent = model.get("error");
   };
-  model.on("change:picture", draw), model.on("change:detail", () => {
-    detail.value = model.get("detail");
-  }), model.on("change:details", tell), model.on("change:folded", tell), model.on("change:error", complain), model.on("change:selection", () => {
-    selection.select(model.get("selection")), light(model.get("selection"));
+  heed(model, signal, {
+    "change:picture": draw,
+    "change:detail": () => {
+      detail.value = model.get("detail");
+    },
+    "change:details": tell,
+    "change:folded": tell,
+    "change:error": complain,
+    "change:selection": () => {
+      selection.select(model.get("selection")), light(model.get("selection"));
+    }
   }), complain(), requestAnimationFrame(update);
 }
 var taskgraph_default = { render };

@@ -266,6 +266,10 @@ function button(text, act, { signal, label = "" } = {}) {
   let made = element("button", "ein-button", text);
   return made.type = "button", label && (made.setAttribute("aria-label", label), made.title = label), made.addEventListener("click", act, { signal }), made;
 }
+function heed(model, signal, handlers) {
+  for (let [event, handler] of Object.entries(handlers))
+    model.on(event, handler), signal?.addEventListener("abort", () => model.off(event, handler));
+}
 
 // src/frame.js
 var LEFT = 74, TALLEST = 620;
@@ -752,6 +756,9 @@ function render({ model, el, signal }) {
   function progress() {
     root.dataset.tasks = shown[0] ? shown[0].where.size : 0, root.dataset.over = String(runs.every((run) => run.over)), frame.cursor() === null && (clock.textContent = seconds(frame.end()));
   }
+  function complain() {
+    error.textContent = model.get("error");
+  }
   function rebuild() {
     let view = model.get("view"), hidden = runs.filter((run) => !shown.includes(run)).map((run) => run.name), other = view.stage.text !== stage?.text || view.stage.node.length !== stage?.node.length;
     stage = view.stage, runs = runsOf(view);
@@ -760,15 +767,16 @@ function render({ model, el, signal }) {
     let left = runs.filter((run) => !hidden.includes(run.name));
     show(left.length ? left : runs), selection.refresh(model.get("links")), light();
   }
-  model.on("change:view", rebuild), model.on("change:selection", () => {
-    model.get("selection") !== sticky && ([sticky, hovered] = [model.get("selection"), ""], light());
-  });
-  let complain = () => {
-    error.textContent = model.get("error");
-  };
-  model.on("change:error", complain), model.on("msg:custom", (message) => {
-    let run = runs.find((one) => one.name === message?.run);
-    run && (run.add(message.more), frame.grew(), progress());
+  heed(model, signal, {
+    "change:view": rebuild,
+    "change:selection": () => {
+      model.get("selection") !== sticky && ([sticky, hovered] = [model.get("selection"), ""], light());
+    },
+    "change:error": complain,
+    "msg:custom": (message) => {
+      let run = runs.find((one) => one.name === message?.run);
+      run && (run.add(message.more), frame.grew(), progress());
+    }
   }), signal?.addEventListener("abort", pause), complain(), rebuild();
 }
 var timeline_default = { render };
