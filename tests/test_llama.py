@@ -105,3 +105,14 @@ def test_a_model_of_every_size_has_the_weights_of_its_name():
 def test_heads_that_do_not_come_out_even_are_refused(sizes, message):
     with pytest.raises(ShapeError, match=message):
         text(Config(**sizes))
+
+
+def test_the_layers_alone_leave_what_scores_are_made_of():
+    given = inputs(SMALL)
+    scores = ein.compile(text(SMALL), given, sites=2).run()["scores"]
+    rest = {name: array for name, array in given.items() if name not in ("norm", "head")}
+    left = ein.compile(text(SMALL, scores=False), rest, sites=2).run()["X2"]
+    assert left.shape == (SMALL.batch, SMALL.seq, SMALL.dim)
+    np.testing.assert_allclose(
+        normed(left[:, -1], given["norm"]) @ given["head"], scores, rtol=1e-3, atol=1e-4
+    )
