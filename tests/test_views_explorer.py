@@ -176,6 +176,7 @@ def test_without_a_browser_there_are_graph_blocks_costs_and_run():
     assert [view["kind"] for view in shown] == ["graph", "plan", "costs", "timeline"]
     assert html(shown).count("<svg") == 4
     assert "EinDecomp" in text(shown[2])
+    assert "single site" not in text(shown[2])  # it shares nothing out
 
 
 def test_the_node_of_a_key():

@@ -248,7 +248,9 @@ def node_of(key: str, known: links.Links) -> int | None:
 def still_views(answer: Answer, shown: str = "") -> list[dict[str, Any]]:
     """Return the views that show the same where there is no browser."""
     row = answer.row(shown)
-    rows = [{"name": r.name, **dict(zip(PARTS, r.parts, strict=True))} for r in answer.rows]
+    even = max(1.1, answer.rows[0].balance)  # what leaves sites idle moves less, and says nothing
+    compared = [r for r in answer.rows if r.choice is None or r.balance <= even or r is row]
+    rows = [{"name": r.name, **dict(zip(PARTS, r.parts, strict=True))} for r in compared]
     return [
         graph_view(row.plan.graph),
         _plan_view(answer, shown),
