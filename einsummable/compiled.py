@@ -1,7 +1,7 @@
-"""A compiled program: every rung of the ladder from the graph to results, each made once.
+"""A compiled program: planned for its inputs' shapes, and run on data.
 
-Contract: the plan, the placement and the TaskGraph are made when they are first asked for, and kept; `run`
-runs them.  Printing or displaying a `Compiled` shows what is already there and computes nothing.
+Contract: `run` runs what `Planned` made, on threads of this process or on engines.  Printing or displaying a
+`Compiled` shows what is already there and computes nothing.
 """
 
 from __future__ import annotations
@@ -11,38 +11,26 @@ import os
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, lru_cache
-from math import inf
 from pathlib import Path
 from typing import Any
 
 from einsummable import progressbar, views
 from einsummable.arguments import as_array, read_namespace, sort_out
-from einsummable.choose import Choice, figures, realised, routed
-from einsummable.display import Picture
 from einsummable.errors import PlanError, UnknownNameError, nearest
-from einsummable.fit import fitted, fitting
 from einsummable.graph import EinGraph, Input
 from einsummable.interactive import Interactive
 from einsummable.language.elaborate import InputSpec, elaborate
 from einsummable.language.parser import parse
-from einsummable.lazy import Tensor, graph_of, set_runner, tensor  # noqa: F401 - `tensor` is public here
 from einsummable.options import check_plan_options, check_run_option, positive
-from einsummable.planner import saved, strategies
+from einsummable.planned import Planned
 from einsummable.planner.eindecomp import Pins
-from einsummable.planner.explain import Explanation, StrategyRow, explain, strategy_row
-from einsummable.planner.hardware import Hardware, host
-from einsummable.planner.plan import Layout, Placement, Plan
-from einsummable.planner.saved import SavedPlan
+from einsummable.planner.hardware import Hardware
+from einsummable.planner.plan import Layout, Plan
 from einsummable.runtime.cluster import Cluster
 from einsummable.runtime.events import Observer, RunRecord, simulated
 from einsummable.runtime.executor import Executor
 from einsummable.runtime.local import LocalExecutor
-from einsummable.taskgraph.allocate import parse_bytes
-from einsummable.taskgraph.fuse import fuse
-from einsummable.taskgraph.lower import lower
-from einsummable.taskgraph.simulate import Simulation, simulate
 from einsummable.taskgraph.tasks import TaskGraph
 from einsummable.views.trace import trace
 
@@ -52,19 +40,11 @@ def default_sites() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class Compiled(Interactive):
-    """A program with its inputs' shapes fixed: every rung of the ladder, each made once.
+class Compiled(Planned, Interactive):
+    """A program with its inputs' shapes fixed: all of `Planned`, and runs.
 
     Attributes
     ----------
-    graph
-        The EinGraph.
-    sites, p
-        How many sites there are, and how many kernel calls each node is to be cut into.
-    hardware, memory, pins
-        What the plan is made for (see `compile`).
-    plan, placement, tasks
-        How every node is cut; where every block is; what happens on which site.
     last
         The record of the last run, or None.
     observers
@@ -88,17 +68,21 @@ class Compiled(Interactive):
         check_plan_options(hardware, memory, pins, plan)
         if sites is None and have is None and hardware is not None:
             sites = hardware.sites
-        self.sites = positive("sites", sites if sites is not None else have or default_sites())
-        if have is not None and self.sites > have:
-            raise PlanError(f"{self.sites} sites are asked for, the cluster has {have} engines")
-        if hardware is not None and hardware.sites != self.sites:
-            raise PlanError(f"{hardware.name} has {hardware.sites} sites, the program is for {self.sites}")
-        self.hardware, self.pins = hardware, dict(pins or {})
-        self.memory = parse_bytes(memory) if isinstance(memory, str) else memory
-        self.graph = graph
-        self._saved = _saved(plan, graph)
-        self.p = positive("p", p if p is not None else self._saved.plan.p if self._saved else self.sites)
-        self.executor: Executor = cluster if cluster is not None else _local(self.sites)
+        sites = positive("sites", sites if sites is not None else have or default_sites())
+        if have is not None and sites > have:
+            raise PlanError(f"{sites} sites are asked for, the cluster has {have} engines")
+        known = ((name, getattr(data.get(name), "layout", None)) for name in graph.inputs)
+        super().__init__(
+            graph,
+            cluster if cluster is not None else _local(sites),
+            {name: layout for name, layout in known if layout is not None},
+            sites=sites,
+            p=p,
+            hardware=hardware,
+            memory=memory,
+            pins=pins,
+            plan=plan,
+        )
         self.last: RunRecord | None = None
         self.observers: list[Observer] = []
         self._data = dict(data)
@@ -109,100 +93,6 @@ class Compiled(Interactive):
         """The cluster it runs on; None where sites are threads of this process."""
         return self.executor if isinstance(self.executor, Cluster) else None
 
-    @cached_property
-    def layouts(self) -> dict[str, Layout]:
-        """Where the inputs that already live on engines are."""
-        known = ((name, getattr(self._data.get(name), "layout", None)) for name in self.graph.inputs)
-        return {name: layout for name, layout in known if layout is not None}
-
-    @cached_property
-    def choice(self) -> Choice:
-        """Plan, placement and tasks: of all that were tried, those that move least or take the least time."""
-        if self._saved is not None:
-            return self._reused(self._saved)
-        found = fitting(
-            self.graph,
-            self.sites,
-            memory=self.limit,
-            p=self.p,
-            by="bytes" if self.hardware is None else "seconds",
-            layouts=self.layouts,
-            pins=self.pins,
-            hardware=self.hardware,
-        )
-        return replace(found, plan=replace(found.plan, strategy="eindecomp"))
-
-    def _reused(self, saved: SavedPlan) -> Choice:
-        """Return the tasks of a plan that was given, placed as it says if it is for as many sites."""
-        placement = saved.placement
-        if placement is None or placement.sites != self.sites or self.layouts:
-            choice = realised(saved.plan, self.sites, self.layouts, self.hardware)
-        elif self.hardware is not None:
-            choice = routed(saved.plan, placement, self.hardware)
-        else:
-            choice = Choice(saved.plan, placement, fuse(lower(saved.plan, placement)))
-        return fitted(choice, self.limit)
-
-    @property
-    def limit(self) -> float:
-        """The bytes that a site may hold: the least of `memory`, of the hardware and of where it runs."""
-        given = [self.memory, getattr(self.hardware, "memory", None), getattr(self.executor, "memory", None)]
-        return min((n for n in given if n is not None), default=inf)
-
-    @cached_property
-    def budget(self) -> int | None:
-        """The bytes that runs keep to: `memory`, or what the hardware has where one would hold more."""
-        if self.memory is not None:
-            return int(self.memory)
-        short = self.limit < inf and max(self.simulation.peaks, default=0) > self.limit
-        return int(self.limit) if short else None
-
-    @property
-    def plan(self) -> Plan:
-        """How every node is cut."""
-        return self.choice.plan
-
-    @property
-    def placement(self) -> Placement:
-        """Where every kernel call and every block is."""
-        return self.choice.placement
-
-    @property
-    def tasks(self) -> TaskGraph:
-        """What happens on which site."""
-        return self.choice.tasks
-
-    @cached_property
-    def simulation(self) -> Simulation:
-        """How the program would run on `hardware`, or on a server of as many sites where none was given."""
-        return self.choice.simulation or simulate(self.tasks, self.hardware or host(self.sites))
-
-    def explain(self) -> Explanation:
-        """Return the plan in figures: totals, a row a node, and the named strategies on the same scale."""
-        rivals, rows = [], dict(self.choice.tried)
-        for plan in strategies.named_plans(self.graph, self.p, layouts=self.layouts):
-            if plan.partitions not in rows:
-                rows[plan.partitions] = self._figures(plan)
-            rivals.append(replace(rows[plan.partitions], name=plan.strategy))
-        return explain(
-            self.plan,
-            self.placement,
-            self.tasks,
-            rivals,
-            run=self.simulation,
-            hardware=self.simulation.hardware.name,
-            memory=self.limit,
-            layouts=self.layouts,
-            pins=self.pins,
-        )
-
-    def _figures(self, plan: Plan) -> StrategyRow:
-        """Return what another plan comes to."""
-        if self.hardware is not None:
-            return figures(plan, self.sites, self.layouts, self.hardware)
-        rival = realised(plan, self.sites, self.layouts, None)
-        return strategy_row(plan.strategy, rival.tasks, simulate(rival.tasks, self.simulation.hardware))
-
     @property
     def records(self) -> dict[str, RunRecord]:
         """The last run, where there was one, as "measured", and the one to expect as "simulated"."""
@@ -212,10 +102,6 @@ class Compiled(Interactive):
     def save_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the last run and the simulated one to a file that ui.perfetto.dev and Chrome open."""
         Path(path).write_text(json.dumps(trace(self.records)), encoding="utf-8")
-
-    def save_plan(self, path: str | os.PathLike[str]) -> None:
-        """Write plan and placement to a file, for `compile` to use again."""
-        saved.save(path, self.plan, self.placement)
 
     def run(
         self,
@@ -439,12 +325,6 @@ class Compiled(Interactive):
             plan=plan,
         )
 
-    def picture(self, name: str | None = None) -> Picture:
-        """Return every tensor's blocks, coloured by site; or the kernel calls of the tensor called `name`."""
-        if name is None:
-            return Picture(views.plan_view(self.plan, self.placement))
-        return Picture(views.join_view(self.plan, self.placement, self.plan.graph.id_of(name)))
-
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         shown = [views.graph_view(self.plan.graph if "choice" in vars(self) else self.graph)]
         if "choice" in vars(self):
@@ -458,14 +338,6 @@ def mentioned(text: str, data: Mapping[str, Any]) -> dict[str, Any]:
     """Return what of a namespace a program mentions: it shall not keep the rest of a notebook alive."""
     words = set(re.findall(r"\w+", unicodedata.normalize("NFKC", text)))
     return {name: value for name, value in data.items() if name in words}
-
-
-def _saved(plan: Plan | str | os.PathLike[str] | None, graph: EinGraph) -> SavedPlan | None:
-    """Return the plan that is given, held against `graph`."""
-    if plan is None:
-        return None
-    given = SavedPlan(plan) if isinstance(plan, Plan) else saved.load(plan)
-    return replace(given, plan=saved.for_graph(given.plan, graph))
 
 
 @lru_cache(maxsize=64)

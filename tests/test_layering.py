@@ -42,6 +42,7 @@ LAYERS = [
     {"options"},
     {"widgets"},
     {"interactive"},
+    {"planned"},
     {"compiled"},
     {"pipeline"},
     {"training"},
