@@ -12,6 +12,7 @@ from typing import Any
 from einsummable.views import amounts, lanes, links
 from einsummable.views.colours import INK, ink_on
 from einsummable.views.drawing import Drawing, shorten, text_width
+from einsummable.views.taskshapes import draw_arrow, draw_diamond, move_weight
 
 _SIZE = 12
 _BOX = 42.0
@@ -141,10 +142,10 @@ def _draw_flow(
     # Lanes turn one after the other, so that what they send does not lie on one line.
     at = 0.25 + 0.5 * (flow["from"] + 0.5) / len(bounds)
     with d.group(title, node=flow["node"], target=flow["target"], site=site):
-        weight = lanes.move_weight(flow["bytes"], drawn[0]["bytes"]) * (0.5 if many else 1)
+        weight = move_weight(flow["bytes"], drawn[0]["bytes"]) * (0.5 if many else 1)
         strength = 0.6 if many else 0.9
         colour = colours[flow["from"]]
-        lanes.draw_arrow(d, (start, source), (end, target), weight, colour, at=at, strength=strength)
+        draw_arrow(d, (start, source), (end, target), weight, colour, at=at, strength=strength)
 
 
 def _lane(view: dict[str, Any], lane: int) -> str:
@@ -170,7 +171,7 @@ def _draw_cell(
             text = _count(counts["Apply"], _BOX)
             d.text(column.box + _BOX / 2, y + 4.3, text, size=_SIZE, anchor="middle", fill=ink_on(colour))
         if counts.get("Aggregate") and column.diamond is not None:
-            lanes.draw_diamond(d, column.diamond, y, colour)
+            draw_diamond(d, column.diamond, y, colour)
             if 1 < counts["Aggregate"] < 10:
                 text = str(counts["Aggregate"])
                 d.text(column.diamond, y + 4.3, text, size=_SIZE, anchor="middle", fill=ink_on(colour))

@@ -13,6 +13,7 @@ from einsummable.views import amounts, legends, links
 from einsummable.views.colours import INK, PAPER, UNPLACED, ink_on
 from einsummable.views.drawing import Drawing, Point, shorten, text_width
 from einsummable.views.neighbours import fold_key
+from einsummable.views.taskshapes import draw_arrow, draw_bow, draw_diamond, draw_fold, move_weight
 
 _SIZE = 12
 _ROW = 22.0
@@ -210,11 +211,6 @@ def _bend(a: Point, b: Point) -> list[Point]:
     return [a, (middle, a[1]), (middle, b[1]), b]
 
 
-def move_weight(size: int, largest: int) -> float:
-    """Return how wide the arrow of `size` bytes is: the area tells the bytes, the thinnest is still seen."""
-    return 1.2 + 5.8 * (size / largest) ** 0.5 if largest else 1.2
-
-
 def _draw_moves(d: Drawing, view: dict[str, Any], spots: dict[int, _Spot], colours: list[str]) -> None:
     tasks = view["tasks"]
     moves = [task for task in tasks if task["type"] == "Move"]
@@ -227,7 +223,7 @@ def _draw_moves(d: Drawing, view: dict[str, Any], spots: dict[int, _Spot], colou
         weight, colour = move_weight(arrow["bytes"], largest), colours[tasks[arrow["source"]]["lane"]]
         with d.group(arrow["text"], wire=f"{arrow['source']}-{task['id']}", node=task["node"]):
             if source.x == spot.x:
-                _draw_bow(d, start, (spot.x + spot.width / 2, spot.y), weight, colour)
+                draw_bow(d, start, (spot.x + spot.width / 2, spot.y), weight, colour)
             else:
                 draw_arrow(d, start, tip, weight, colour)
     for move in sorted(moves, key=lambda m: -m["bytes"]):
@@ -238,17 +234,6 @@ def _draw_moves(d: Drawing, view: dict[str, Any], spots: dict[int, _Spot], colou
             start = (source.x + source.width / 2, source.y)
             tip = (spot.x + 4, spot.y)
             draw_arrow(d, start, tip, weight, colours[tasks[maker]["lane"]], at=bends[move["id"]])
-
-
-def _draw_bow(d: Drawing, start: Point, tip: Point, weight: float, colour: str) -> None:
-    """Draw a move within a column: out to the right and back, the wider the longer its way."""
-    head = 6 + weight * 0.8
-    end = (tip[0] + 3 + head * 0.8, tip[1])
-    out = max(start[0], end[0]) + min(14 + abs(tip[1] - start[1]) * 0.12, 60)
-    points = [start, (out, start[1]), (out, end[1]), end]
-    d.curve(points, stroke=INK, weight=weight + 1.2, stroke_opacity=0.3)
-    d.curve(points, stroke=colour, weight=weight, stroke_opacity=0.9)
-    d.arrow_head((tip[0] + 3, tip[1]), (-1, 0), size=head, fill=colour, stroke=INK, stroke_opacity=0.4)
 
 
 def _named(task: dict[str, Any]) -> dict[str, object]:
@@ -281,29 +266,6 @@ def _turn(source: _Spot, target: _Spot) -> tuple[bool, float]:
     return falls, -source.y if falls else source.y
 
 
-def draw_arrow(
-    d: Drawing,
-    start: Point,
-    tip: Point,
-    weight: float,
-    colour: str,
-    *,
-    at: float = 0.5,
-    strength: float = 0.9,
-) -> None:
-    """Draw a move: a band in the colour of the site it comes from, edged so that it is seen on any page.
-
-    `at` is the part of the way after which it turns, `strength` its opacity.
-    """
-    head = 6 + weight * 0.8
-    end = (tip[0] - head * 0.8, tip[1])
-    turn = start[0] + (end[0] - start[0]) * at
-    points = [start, (turn, start[1]), (turn, end[1]), end]
-    d.curve(points, stroke=INK, weight=weight + 1.2, stroke_opacity=0.35 * strength)
-    d.curve(points, stroke=colour, weight=weight, stroke_opacity=strength)
-    d.arrow_head(tip, (1, 0), size=head, fill=colour, stroke=INK, stroke_opacity=0.4)
-
-
 def _draw_task(d: Drawing, task: dict[str, Any], name: str, spot: _Spot, colour: str) -> None:
     title = task["text"]
     if task["type"] != "Fold":
@@ -314,7 +276,7 @@ def _draw_task(d: Drawing, task: dict[str, Any], name: str, spot: _Spot, colour:
         match task["type"]:
             case "Fold":
                 computes = task["calls"] or task.get("kinds", {}).get("Aggregate")
-                _draw_fold(d, spot, _folded_name(task, name), colour if computes else PAPER)
+                draw_fold(d, (x, y), spot.width, _folded_name(task, name), colour if computes else PAPER)
             case "Apply" | "Fused":
                 d.rect(
                     x - half, y - 9, spot.width, 18, radius=4, fill=colour, stroke=INK, stroke_opacity=0.45
@@ -332,23 +294,6 @@ def _draw_task(d: Drawing, task: dict[str, Any], name: str, spot: _Spot, colour:
                 d.rect(x - 5, y - 5, 10, 10, fill=PAPER, stroke=INK, stroke_opacity=0.6)
                 d.line((x, y - 5), (x, y + 5), stroke_opacity=0.6)
                 d.line((x - 5, y), (x + 5, y), stroke_opacity=0.6)
-
-
-def _draw_fold(d: Drawing, spot: _Spot, name: str, colour: str) -> None:
-    """Draw several tasks as a pile."""
-    left, top = spot.x - spot.width / 2, spot.y - 9
-    for shift in (3, 0):
-        d.rect(
-            left + shift, top - shift, spot.width, 18, radius=4, fill=colour, stroke=INK, stroke_opacity=0.6
-        )
-    d.text(spot.x, spot.y + 4.3, name, size=_SIZE, anchor="middle", fill=ink_on(colour))
-
-
-def draw_diamond(d: Drawing, x: float, y: float, colour: str) -> None:
-    """Draw an aggregation."""
-    d.polygon(
-        [(x - 10, y), (x, y - 10), (x + 10, y), (x, y + 10)], fill=colour, stroke=INK, stroke_opacity=0.6
-    )
 
 
 _NAMES = {

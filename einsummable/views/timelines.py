@@ -53,31 +53,8 @@ def timeline_view(
     until
         The time to which the picture goes at least, so that several can have one scale.
     """
-    tasks, graph = record.taskgraph.tasks, record.taskgraph.graph
-    bars = [
-        {
-            "task": e.task,
-            "site": e.site,
-            "node": tasks[e.task].origin,
-            "type": type(tasks[e.task]).__name__,
-            "computes": isinstance(tasks[e.task], Apply | Fused | Aggregate),
-            "start": e.started,
-            "stop": e.ended,
-        }
-        for e in record.tasks
-    ]
-    moves = [
-        {
-            "task": m.task,
-            "source": m.source,
-            "site": m.site,
-            "node": tasks[m.task].origin,
-            "start": m.sent,
-            "stop": m.received,
-            "bytes": m.nbytes,
-        }
-        for m in record.moves
-    ]
+    graph = record.taskgraph.graph
+    bars, moves = _bars(record), _moves(record)
     spent: dict[int, float] = defaultdict(float)
     for bar in bars:
         if bar["computes"]:
@@ -100,6 +77,40 @@ def timeline_view(
         "texts": {str(b["task"]): describe(record.taskgraph, b["task"]) for b in bars[:_TEXTS]},
     }
     return view | {"caption": _caption(view)}
+
+
+def _bars(record: RunRecord) -> list[dict[str, Any]]:
+    """Return the tasks that ended."""
+    tasks = record.taskgraph.tasks
+    return [
+        {
+            "task": e.task,
+            "site": e.site,
+            "node": tasks[e.task].origin,
+            "type": type(tasks[e.task]).__name__,
+            "computes": isinstance(tasks[e.task], Apply | Fused | Aggregate),
+            "start": e.started,
+            "stop": e.ended,
+        }
+        for e in record.tasks
+    ]
+
+
+def _moves(record: RunRecord) -> list[dict[str, Any]]:
+    """Return the moves that ended."""
+    tasks = record.taskgraph.tasks
+    return [
+        {
+            "task": m.task,
+            "source": m.source,
+            "site": m.site,
+            "node": tasks[m.task].origin,
+            "start": m.sent,
+            "stop": m.received,
+            "bytes": m.nbytes,
+        }
+        for m in record.moves
+    ]
 
 
 def _caption(view: dict[str, Any]) -> str:
@@ -141,9 +152,8 @@ def _union(spans: list[tuple[float, float]]) -> float:
 
 def draw(view: dict[str, Any]) -> Drawing:
     """Draw a view of `timeline_view`."""
-    end = max(
-        [view["wall"], view["until"], *(b["stop"] for b in view["bars"]), *(m["stop"] for m in view["moves"])]
-    )
+    stops = (thing["stop"] for kind in ("bars", "moves") for thing in view[kind])
+    end = max(view["wall"], view["until"], *stops)
     scale = _WIDTH / end if end > 0 else 0.0
     lane = min(max(620.0 / max(view["sites"], 1), 7.0), 36.0)
     gap = (_MEMORY + 8.0 if lane > 30 else 6.0) if lane > 14 else 2.0
