@@ -23,9 +23,9 @@ import numpy as np
 from einsummable import dtypes, functions, scalar
 from einsummable.dtypes import ScalarType
 from einsummable.errors import DtypeError, EinsummableError, ShapeError, UnknownNameError
-from einsummable.graph import (
+from einsummable.graph import EinGraph
+from einsummable.nodes import (
     Concat,
-    EinGraph,
     Einsummable,
     Gather,
     Input,
@@ -144,7 +144,7 @@ class GraphBuilder:
         groups_out: Sequence[int],
         origin: Origin = UNKNOWN,
     ) -> int:
-        """Append a regrouping of dimensions (see `graph.Reshape`); the identity appends nothing."""
+        """Append a regrouping of dimensions (see `nodes.Reshape`); the identity appends nothing."""
         if tuple(groups_in) == tuple(groups_out):
             return source
         node = Reshape(
@@ -156,7 +156,7 @@ class GraphBuilder:
     def select(
         self, source: int, positions: Sequence[Position], space: Space, origin: Origin = UNKNOWN
     ) -> int:
-        """Append a selection (see `graph.Select`)."""
+        """Append a selection (see `nodes.Select`)."""
         shape = self._nodes[source].shape
         node = Select((source,), tuple(positions), shape, tuple(space), self._nodes[source].dtype, origin)
         _check_select(node, shape)

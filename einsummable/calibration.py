@@ -23,12 +23,14 @@ import numpy as np
 
 from einsummable import codec, dtypes
 from einsummable.builder import GraphBuilder
-from einsummable.graph import EinGraph, flops, whole
+from einsummable.graph import EinGraph
+from einsummable.nodes import whole
 from einsummable.planner.hardware import Hardware, Link
 from einsummable.runtime.cluster import Cluster
 from einsummable.runtime.executor import Executor
 from einsummable.scalar import ScalarBuilder
 from einsummable.taskgraph.tasks import Apply, Move, Read, Slice, Task, TaskGraph
+from einsummable.work import flops
 
 #: Sizes of matrix products, numbers of elements of maps, and bytes of messages.
 _PRODUCTS = (32, 64, 128, 256, 512, 1024)

@@ -18,10 +18,11 @@ from typing import Any
 from einsummable import progressbar, views
 from einsummable.arguments import as_array, read_namespace, sort_out
 from einsummable.errors import PlanError, UnknownNameError, nearest
-from einsummable.graph import EinGraph, Input
+from einsummable.graph import EinGraph
 from einsummable.interactive import Interactive
 from einsummable.language.elaborate import InputSpec, elaborate
 from einsummable.language.parser import parse
+from einsummable.nodes import Input
 from einsummable.options import check_plan_options, check_run_option, positive
 from einsummable.planned import Planned
 from einsummable.planner.eindecomp import Pins

@@ -20,7 +20,7 @@ import numpy as np
 from einsummable import dtypes
 from einsummable.builder import GraphBuilder
 from einsummable.errors import ParseError, PlanError
-from einsummable.graph import Space
+from einsummable.nodes import Space
 from einsummable.scalar import COPY, PRODUCT, ScalarBuilder
 
 #: Positions of the operands contracted by each step; a step's result goes to the end of the list.

@@ -14,10 +14,10 @@ import numpy as np
 from einsummable import dtypes, scalar
 from einsummable.errors import DtypeError, EinsummableError, ShapeError, UnknownNameError
 from einsummable.functions import AGGREGATES
-from einsummable.graph import (
+from einsummable.graph import EinGraph
+from einsummable.nodes import (
     Box,
     Concat,
-    EinGraph,
     Einsummable,
     Gather,
     Input,

@@ -16,7 +16,8 @@ from math import inf
 from einsummable.choose import Choice, realised
 from einsummable.errors import PlanError, UnknownNameError
 from einsummable.fit import fitting
-from einsummable.graph import EinGraph, Input
+from einsummable.graph import EinGraph
+from einsummable.nodes import Input
 from einsummable.planner import bounds, cost
 from einsummable.planner.eindecomp import Pins
 from einsummable.planner.hardware import Hardware

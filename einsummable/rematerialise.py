@@ -18,7 +18,9 @@ from math import prod
 
 from einsummable.builder import check
 from einsummable.errors import UnknownNameError, nearest
-from einsummable.graph import EinGraph, Einsummable, Gather, Input, Node, Origin, flops
+from einsummable.graph import EinGraph
+from einsummable.nodes import Einsummable, Gather, Input, Node, Origin
+from einsummable.work import flops
 
 #: Into how many segments the nodes before the moment are cut.
 SEGMENTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from einsummable.builder import GraphBuilder
-from einsummable.graph import EinGraph, Input
+from einsummable.graph import EinGraph
+from einsummable.nodes import Input
 from einsummable.planner.partition import Partition
 from einsummable.planner.plan import Placement, Plan
 from einsummable.scalar import COPY, ScalarBuilder, ScalarExpr

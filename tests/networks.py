@@ -1,7 +1,7 @@
 """Networks as graphs, for tests and benchmarks of the planner: built by hand, without the language."""
 
 from einsummable.builder import GraphBuilder
-from einsummable.graph import Position
+from einsummable.nodes import Position
 from einsummable.scalar import COPY, ScalarBuilder
 
 

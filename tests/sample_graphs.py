@@ -4,7 +4,7 @@ from math import prod
 
 from einsummable.builder import GraphBuilder
 from einsummable.dtypes import I64
-from einsummable.graph import Origin
+from einsummable.nodes import Origin
 from einsummable.planner.partition import Partition
 from einsummable.planner.plan import Placement, Plan, out_parts
 from einsummable.scalar import COPY, ScalarBuilder

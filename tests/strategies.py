@@ -16,7 +16,7 @@ from einsummable.builder import GraphBuilder
 from einsummable.dtypes import BF16, BOOL, C64, C128, F16, F32, F64, I32, I64, ScalarType, kind
 from einsummable.errors import DtypeError
 from einsummable.functions import FUNCTIONS, aggregate_dtype
-from einsummable.graph import Input, Position, Select
+from einsummable.nodes import Input, Position, Select
 from einsummable.planner.partition import Partition
 from einsummable.planner.plan import Layout, Placement, Plan, out_parts
 from einsummable.scalar import ScalarBuilder

@@ -17,12 +17,13 @@ from einsummable.dtypes import BF16, BOOL, C128, F16, F32, F64, I64, ScalarType,
 from einsummable.errors import DtypeError, ShapeError, UnknownNameError
 from einsummable.evaluate import evaluate
 from einsummable.functions import FUNCTIONS
-from einsummable.graph import Einsummable, Position, flops
 from einsummable.language.elaborate import InputSpec, elaborate
 from einsummable.language.parser import parse
 from einsummable.models import llama
+from einsummable.nodes import Einsummable, Position
 from einsummable.pipeline import Compiled
 from einsummable.scalar import ScalarBuilder
+from einsummable.work import flops
 
 EXTENT = {"a": 2, "b": 3, "c": 4, "d": 5, "e": 1}
 

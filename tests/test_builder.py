@@ -11,7 +11,7 @@ from einsummable import dtypes
 from einsummable.builder import GraphBuilder, check
 from einsummable.dtypes import BOOL, C64, F16, F32, F64, I64, ScalarType
 from einsummable.errors import DtypeError, ShapeError, UnknownNameError
-from einsummable.graph import Position
+from einsummable.nodes import Position
 from einsummable.scalar import COPY, PRODUCT, ScalarBuilder
 
 

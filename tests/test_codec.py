@@ -12,7 +12,8 @@ from einsummable import dtypes
 from einsummable.codec import from_json, to_json
 from einsummable.dtypes import NAMED, ScalarType
 from einsummable.errors import ParseError
-from einsummable.graph import EinGraph, Input, Origin
+from einsummable.graph import EinGraph
+from einsummable.nodes import Input, Origin
 from einsummable.planner.plan import Layout, Plan
 from einsummable.scalar import Const, ScalarBuilder, ScalarExpr
 

@@ -15,9 +15,9 @@ from einsummable.builder import GraphBuilder
 from einsummable.dtypes import BOOL, F32, F64, I32
 from einsummable.evaluate import evaluate
 from einsummable.functions import FUNCTIONS
-from einsummable.graph import Einsummable
 from einsummable.kernels import compiled, machine
 from einsummable.kernels.blocks import prepare
+from einsummable.nodes import Einsummable
 from einsummable.scalar import ScalarBuilder
 
 pytestmark = pytest.mark.skipif(not machine.available(), reason="llvmlite is not installed")

@@ -9,7 +9,7 @@ from strategies import graphs, partitions
 
 from einsummable.builder import GraphBuilder
 from einsummable.dtypes import F64
-from einsummable.graph import Position, flops
+from einsummable.nodes import Position
 from einsummable.planner import cost, tables
 from einsummable.planner.eindecomp import plan
 from einsummable.planner.partition import Partition
@@ -17,6 +17,7 @@ from einsummable.planner.placement import place
 from einsummable.planner.plan import Layout
 from einsummable.planner.strategies import named_plans
 from einsummable.taskgraph.lower import lower
+from einsummable.work import flops
 
 IKJ = ("i", "k", "j")  # the order of the iteration space: the output's labels first
 

@@ -16,7 +16,7 @@ from strategies import graphs, layouts
 
 from einsummable.builder import GraphBuilder
 from einsummable.errors import PlanError, UnknownNameError
-from einsummable.graph import Input
+from einsummable.nodes import Input
 from einsummable.planner import candidates, cost, problem
 from einsummable.planner.eindecomp import plan
 from einsummable.planner.partition import Partition

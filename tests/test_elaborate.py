@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from einsummable import graph
 from einsummable.evaluate import evaluate
 from einsummable.language.elaborate import InputSpec, elaborate
 from einsummable.language.parser import parse
+from einsummable.nodes import Einsummable, Reshape
 
 rng = np.random.default_rng(0)
 A, B, C = rng.normal(size=(3, 4)), rng.normal(size=(4, 5)), rng.normal(size=(5, 3))
@@ -213,7 +213,7 @@ def test_a_program_means_what_numpy_says(text):
 # ---- what the graph looks like ----
 
 
-def nodes(made, kind=graph.Einsummable):
+def nodes(made, kind=Einsummable):
     return [node for node in made.nodes if isinstance(node, kind)]
 
 
@@ -425,7 +425,7 @@ def test_groups_and_positions_become_nodes_of_their_own():
         "[d,h] x  of %2[h,d]",
         "[(d h)] reshape  of %3[d,h]",
     ]
-    assert len(nodes(made, graph.Reshape)) == 2
+    assert len(nodes(made, Reshape)) == 2
 
 
 def test_a_diagonal_of_a_group_and_a_position():

@@ -14,7 +14,7 @@ from strategies import assert_same, data_for, graphs, placements, plans
 from einsummable.builder import GraphBuilder
 from einsummable.dtypes import F32, F64, WEAK_INT
 from einsummable.errors import EngineError
-from einsummable.graph import Position
+from einsummable.nodes import Position
 from einsummable.runtime.engine import SiteStoppedError, Stop, TaskFailedError, load, run_site
 from einsummable.runtime.executor import blame, gather
 from einsummable.runtime.part import split, take

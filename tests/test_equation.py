@@ -12,7 +12,7 @@ from einsummable.contract import contraction_path
 from einsummable.equation import bind, parse
 from einsummable.errors import DtypeError, ParseError, PlanError, ShapeError
 from einsummable.evaluate import evaluate
-from einsummable.graph import Einsummable
+from einsummable.nodes import Einsummable
 
 EQUATIONS = pytest.importorskip("opt_einsum.tests.test_contract", reason="a wheel without its tests").tests
 ONES = np.ones

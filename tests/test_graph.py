@@ -14,14 +14,7 @@ from einsummable.builder import GraphBuilder
 from einsummable.dtypes import BF16, BOOL, C64, C128, F16, F32, F64, I32, I64
 from einsummable.errors import DtypeError, ShapeError, UnknownNameError
 from einsummable.evaluate import evaluate, evaluate_node, read_params
-from einsummable.graph import (
-    Einsummable,
-    Gather,
-    Input,
-    Position,
-    box_shape,
-    whole,
-)
+from einsummable.nodes import Einsummable, Gather, Input, Position, box_shape, whole
 from einsummable.scalar import COPY, ScalarBuilder
 
 

@@ -14,15 +14,9 @@ from einsummable.dtypes import BF16, BOOL, C128, F16, F32, F64, I32, I64, Scalar
 from einsummable.errors import DtypeError, ShapeError
 from einsummable.evaluate import evaluate, evaluate_node, read_params
 from einsummable.functions import FUNCTIONS
-from einsummable.graph import (
-    Einsummable,
-    Input,
-    Position,
-    box_shape,
-    whole,
-)
 from einsummable.kernels import blocks, contraction, fused, tiling
 from einsummable.kernels.blocks import Call, prepare
+from einsummable.nodes import Einsummable, Input, Position, box_shape, whole
 from einsummable.scalar import ScalarBuilder
 
 

@@ -20,6 +20,8 @@ LAYERS = [
     {"functions"},
     {"scalar"},
     {"onehot"},
+    {"nodes"},
+    {"work"},
     {"graph"},
     {"evaluate"},
     {"builder"},

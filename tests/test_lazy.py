@@ -12,9 +12,9 @@ from einsummable import dtypes
 from einsummable.errors import DtypeError, EinsummableError, ParseError, ShapeError
 from einsummable.evaluate import evaluate
 from einsummable.functions import FUNCTIONS
-from einsummable.graph import Einsummable, Reshape, Select
 from einsummable.kernels.whole import Whole
 from einsummable.lazy import Tensor, elementwise, graph_of, set_runner, tensor
+from einsummable.nodes import Einsummable, Reshape, Select
 from einsummable.pipeline import compile, run  # noqa: A004
 from einsummable.scalar import INFIX
 

@@ -6,7 +6,7 @@ from networks import MUL, RSQRT, SQUARE
 from strategies import graphs, plans
 
 from einsummable.builder import GraphBuilder
-from einsummable.graph import Input
+from einsummable.nodes import Input
 from einsummable.planner.cost import is_product, moved_bytes
 from einsummable.planner.light import SHARE, gathered
 from einsummable.planner.partition import Partition

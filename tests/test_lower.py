@@ -13,7 +13,7 @@ from einsummable.builder import GraphBuilder
 from einsummable.codec import from_json, to_json
 from einsummable.errors import PlanError
 from einsummable.evaluate import evaluate
-from einsummable.graph import Position, whole
+from einsummable.nodes import Position, whole
 from einsummable.planner.partition import Partition
 from einsummable.planner.plan import Layout, Placement, Plan
 from einsummable.scalar import COPY

@@ -15,10 +15,10 @@ from traffic import Traffic
 import einsummable as ein
 from einsummable import tensorfile
 from einsummable.errors import EinsummableError, EngineError
-from einsummable.graph import box_shape
 from einsummable.mapped import File, Region, memmap, region
 from einsummable.models import checkpoint
 from einsummable.models.decoder import Decoder
+from einsummable.nodes import box_shape
 from einsummable.runtime import wire
 from einsummable.runtime.cluster import Cluster
 from einsummable.runtime.service import Service

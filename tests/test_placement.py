@@ -13,7 +13,7 @@ from strategies import assert_same, data_for, graphs, layouts, plans
 from einsummable.builder import GraphBuilder
 from einsummable.errors import PlanError
 from einsummable.evaluate import evaluate
-from einsummable.graph import Input
+from einsummable.nodes import Input
 from einsummable.planner import eindecomp
 from einsummable.planner.assign import _gain, _in_rounds, assignment, share_out, undisputed
 from einsummable.planner.grouping import groups

@@ -11,8 +11,9 @@ from einsummable.codec import from_json, to_json
 from einsummable.dtypes import BF16, BOOL, C64, C128, F16, F32, F64, I32, I64
 from einsummable.errors import DtypeError, EngineError, ShapeError
 from einsummable.evaluate import evaluate
-from einsummable.graph import Concat, EinGraph, Gather, flops
+from einsummable.graph import EinGraph
 from einsummable.kernels.blocks import Call, prepare
+from einsummable.nodes import Concat, Gather
 from einsummable.planner.eindecomp import plan as eindecomp
 from einsummable.planner.partition import Partition
 from einsummable.planner.placement import place
@@ -22,6 +23,7 @@ from einsummable.taskgraph import tasks
 from einsummable.taskgraph.lower import lower
 from einsummable.taskgraph.tasks import Assemble, Move, Read
 from einsummable.views import naming
+from einsummable.work import flops
 
 DTYPES = [F16, BF16, F32, F64, C64, C128, I32, I64, BOOL]
 

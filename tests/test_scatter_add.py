@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 import einsummable as ein
 from einsummable.dtypes import BF16, BOOL, C128, F16, F32, F64, I32, I64, kind
 from einsummable.evaluate import evaluate
-from einsummable.graph import Einsummable, flops
 from einsummable.kernels.blocks import Call, prepare
 from einsummable.kernels.fused import fused
 from einsummable.kernels.scatter_add import FEW, ScatterAdd, add_rows
+from einsummable.nodes import Einsummable
 from einsummable.taskgraph.tasks import Fused
+from einsummable.work import flops
 
 #: Sums, and the labels of what they read.
 SUMS = [

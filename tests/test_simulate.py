@@ -13,13 +13,13 @@ from einsummable.builder import GraphBuilder
 from einsummable.dtypes import F32
 from einsummable.errors import PlanError
 from einsummable.functions import FUNCTIONS
-from einsummable.graph import operations
 from einsummable.planner.hardware import Hardware, Link
 from einsummable.runtime.events import MoveEnded, TaskEnded, simulated
 from einsummable.scalar import ScalarBuilder
 from einsummable.taskgraph.lower import lower
 from einsummable.taskgraph.simulate import simulate
 from einsummable.taskgraph.tasks import Aggregate, Apply, Move, Output, Read, Slice, TaskGraph, nbytes
+from einsummable.work import operations
 
 #: Two hosts of two sites.  Products: 1 flop a second; near 10 B/s, far 5 B/s, no latency, no overhead.
 MACHINE = Hardware(

@@ -7,8 +7,8 @@ from strategies import assert_same, data_for, graphs
 
 from einsummable.builder import GraphBuilder
 from einsummable.evaluate import evaluate
-from einsummable.graph import Position
 from einsummable.kernels.whole import Whole
+from einsummable.nodes import Position
 from einsummable.scalar import COPY
 
 

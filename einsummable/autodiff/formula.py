@@ -23,7 +23,7 @@ from einsummable import dtypes
 from einsummable.autodiff.derivatives import Value
 from einsummable.builder import UNKNOWN, GraphBuilder, Operand
 from einsummable.dtypes import ScalarType, kind
-from einsummable.graph import Node, Origin, Space
+from einsummable.nodes import Node, Origin, Space
 from einsummable.scalar import COPY, Arg, Label, ScalarBuilder, ScalarExpr, infer
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from einsummable.autodiff.formula import Writer, constant, to_node
 from einsummable.builder import GraphBuilder
 from einsummable.dtypes import kind
-from einsummable.graph import Origin, Position, Space
+from einsummable.nodes import Origin, Position, Space
 
 
 def others(builder: GraphBuilder, factors: int, dims: int, origin: Origin) -> int:

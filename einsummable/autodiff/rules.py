@@ -31,7 +31,7 @@ from einsummable.autodiff.others import others
 from einsummable.builder import GraphBuilder
 from einsummable.contract import Contraction, append, contraction_path
 from einsummable.functions import FUNCTIONS
-from einsummable.graph import Concat, Einsummable, Gather, Node, Origin, Position, Reshape, Select
+from einsummable.nodes import Concat, Einsummable, Gather, Node, Origin, Position, Reshape, Select
 from einsummable.scalar import Call, infer
 
 #: Operations of a formula beyond which it becomes a node.

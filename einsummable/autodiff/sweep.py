@@ -32,7 +32,8 @@ from einsummable.autodiff.rules import LONGEST, Here, back
 from einsummable.builder import GraphBuilder
 from einsummable.dtypes import kind
 from einsummable.errors import DtypeError, ShapeError, UnknownNameError, nearest
-from einsummable.graph import EinGraph, Input, Node, Origin
+from einsummable.graph import EinGraph
+from einsummable.nodes import Input, Node, Origin
 from einsummable.scalar import COPY
 
 

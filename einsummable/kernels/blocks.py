@@ -23,9 +23,16 @@ from einsummable import dtypes, scalar
 from einsummable.dtypes import ScalarType
 from einsummable.errors import EinsummableError, ShapeError
 from einsummable.functions import AGGREGATES
-from einsummable.graph import (
+from einsummable.graph import EinGraph
+from einsummable.kernels.compiled import compiled
+from einsummable.kernels.contraction import contraction
+from einsummable.kernels.fused import fused
+from einsummable.kernels.gather import Lookup
+from einsummable.kernels.scatter_add import ScatterAdd, labels_of_terms
+from einsummable.kernels.update import Updating, update_of
+from einsummable.kernels.warm import empty
+from einsummable.nodes import (
     Concat,
-    EinGraph,
     Einsummable,
     Gather,
     Input,
@@ -36,13 +43,6 @@ from einsummable.graph import (
     Select,
     box_shape,
 )
-from einsummable.kernels.compiled import compiled
-from einsummable.kernels.contraction import contraction
-from einsummable.kernels.fused import fused
-from einsummable.kernels.gather import Lookup
-from einsummable.kernels.scatter_add import ScatterAdd, labels_of_terms
-from einsummable.kernels.update import Updating, update_of
-from einsummable.kernels.warm import empty
 from einsummable.onehot import one_hot
 
 

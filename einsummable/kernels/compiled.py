@@ -22,12 +22,12 @@ import numpy as np
 
 from einsummable import scalar
 from einsummable.dtypes import BOOL, ScalarType
-from einsummable.graph import Einsummable
 from einsummable.kernels import machine
 from einsummable.kernels.loops import Space, best
 from einsummable.kernels.nest import FLOATS, KNOWN, Nest, castable, supported
 from einsummable.kernels.panels import Panels, pack
 from einsummable.kernels.tiling import Labels
+from einsummable.nodes import Einsummable
 from einsummable.scalar import Call
 
 #: Elements of an iteration space below which numpy is as fast and the compiler would be waited for.

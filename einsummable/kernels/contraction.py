@@ -21,8 +21,8 @@ import numpy as np
 
 from einsummable import dtypes
 from einsummable.dtypes import BOOL, F64, I64, ScalarType, kind
-from einsummable.graph import Einsummable
 from einsummable.kernels.warm import empty
+from einsummable.nodes import Einsummable
 
 Labels: TypeAlias = tuple[str, ...]
 

@@ -19,11 +19,11 @@ import numpy as np
 from einsummable import dtypes
 from einsummable.dtypes import ScalarType
 from einsummable.functions import AGGREGATES
-from einsummable.graph import Einsummable
 from einsummable.kernels import tiling
 from einsummable.kernels.joins import Register, Source, Step, compile_join
 from einsummable.kernels.tiling import Labels
 from einsummable.kernels.warm import empty
+from einsummable.nodes import Einsummable
 from einsummable.scalar import Arg, Const, Label, Param
 
 #: The most that one temporary takes.  Two or three of them fit the second-level cache.

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from einsummable.graph import Gather
 from einsummable.kernels.warm import empty
+from einsummable.nodes import Gather
 
 
 class Lookup:

@@ -14,10 +14,10 @@ import numpy as np
 
 from einsummable import scalar
 from einsummable.dtypes import BOOL, ScalarType
-from einsummable.graph import Einsummable
 from einsummable.kernels import machine, tiling
 from einsummable.kernels.nest import Nest
 from einsummable.kernels.tiling import Labels
+from einsummable.nodes import Einsummable
 from einsummable.scalar import Call
 
 #: Operations of a function on a vector, where it is more than one.

@@ -14,8 +14,8 @@ from math import prod
 import numpy as np
 
 from einsummable import dtypes
-from einsummable.graph import Einsummable
 from einsummable.kernels.warm import empty
+from einsummable.nodes import Einsummable
 
 #: Terms of one place from which on they are summed up by themselves.
 FEW = 8

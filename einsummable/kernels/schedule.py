@@ -13,11 +13,11 @@ from itertools import product
 from math import prod
 from typing import TypeAlias
 
-from einsummable.graph import Einsummable
 from einsummable.kernels import masks, sharing
 from einsummable.kernels.blocks import Call, Kernel, prepare
 from einsummable.kernels.compiled import Compiled, product_of_tiles
 from einsummable.kernels.shadow import shadow
+from einsummable.nodes import Einsummable
 
 Range: TypeAlias = tuple[int, int]
 #: The range of each thread that is cut.

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from einsummable.graph import Einsummable
 from einsummable.kernels import masks
 from einsummable.kernels.masks import Mask
 from einsummable.kernels.sharing import Member, Thread
+from einsummable.nodes import Einsummable
 
 
 @dataclass(frozen=True, slots=True)

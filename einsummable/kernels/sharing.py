@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 from typing import TypeAlias
 
-from einsummable.graph import Einsummable
+from einsummable.nodes import Einsummable
 
 #: What intermediate results of a tile may take: about a second-level cache.
 TILE_BYTES = 1 << 20

@@ -14,7 +14,7 @@ from math import prod
 import numpy as np
 
 from einsummable.dtypes import ScalarType
-from einsummable.graph import Einsummable
+from einsummable.nodes import Einsummable
 from einsummable.scalar import Arg, Call, Const, Label, Param
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from einsummable.graph import EinGraph, Input, Select, whole
+from einsummable.graph import EinGraph
 from einsummable.kernels.blocks import Call, Kernel, prepare
+from einsummable.nodes import Input, Select, whole
 
 
 @dataclass(frozen=True, slots=True)

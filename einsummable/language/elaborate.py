@@ -21,7 +21,7 @@ from einsummable import dtypes
 from einsummable.autodiff import check_differentiable, gradients
 from einsummable.builder import GraphBuilder
 from einsummable.errors import DtypeError, ShapeError, Span
-from einsummable.graph import EinGraph, Origin
+from einsummable.graph import EinGraph
 from einsummable.language.einstein import factor_labels, labels_in, labels_of_line, top_terms, unbound
 from einsummable.language.emit import Emitter
 from einsummable.language.extents import solve
@@ -30,6 +30,7 @@ from einsummable.language.resolve import Resolver
 from einsummable.language.statements import collect
 from einsummable.language.syntax import Define, GradDecl, Group, Program
 from einsummable.language.terms import Concat, Extent, LabelValue, Place, Reduce
+from einsummable.nodes import Origin
 
 __all__ = ["InputSpec", "elaborate"]
 

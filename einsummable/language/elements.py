@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from einsummable.builder import GraphBuilder, Operand
-from einsummable.graph import Origin, Position
 from einsummable.language.terms import Affine, Element, Held, Index, Scalar, Terms
+from einsummable.nodes import Origin, Position
 
 #: What labels the dimension of a table that is gathered.
 _ROW = "row"

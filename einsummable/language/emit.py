@@ -18,7 +18,6 @@ from einsummable.contract import Path, contraction_path
 from einsummable.dtypes import ScalarType
 from einsummable.errors import EinsummableError
 from einsummable.functions import FUNCTIONS
-from einsummable.graph import Origin
 from einsummable.language.elements import element
 from einsummable.language.products import Product, Scaled, apply_scale, build, flatten, size
 from einsummable.language.terms import (
@@ -35,6 +34,7 @@ from einsummable.language.terms import (
     Terms,
     parts_of,
 )
+from einsummable.nodes import Origin
 from einsummable.scalar import Const, ScalarBuilder
 
 

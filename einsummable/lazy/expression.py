@@ -18,8 +18,9 @@ from einsummable import dtypes
 from einsummable.builder import GraphBuilder
 from einsummable.contract import Contraction, append
 from einsummable.errors import ParseError
-from einsummable.graph import EinGraph, Node, Position, Space
+from einsummable.graph import EinGraph
 from einsummable.lazy.regroup import regroup
+from einsummable.nodes import Node, Position, Space
 from einsummable.scalar import COPY, Arg, Call, ScalarBuilder, ScalarExpr, infer
 
 #: Operations of a formula written out, shared ones as often as they stand in it.
@@ -118,7 +119,7 @@ class Regroup:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Pick:
-    """Part of a tensor: a position for each of its dimensions (see `graph.Select`)."""
+    """Part of a tensor: a position for each of its dimensions (see `nodes.Select`)."""
 
     source: Expression
     positions: tuple[Position, ...]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from einsummable.errors import DtypeError, ShapeError
-from einsummable.graph import Position
 from einsummable.lazy.expression import Expression, Pick
+from einsummable.nodes import Position
 
 Axes = tuple[int | None, ...]
 

@@ -13,7 +13,7 @@ from operator import mul
 
 from einsummable import dtypes
 from einsummable.builder import GraphBuilder
-from einsummable.graph import Space
+from einsummable.nodes import Space
 from einsummable.scalar import ScalarBuilder
 
 

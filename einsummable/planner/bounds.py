@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod, sqrt
 
-from einsummable.graph import EinGraph, Einsummable
+from einsummable.graph import EinGraph
+from einsummable.nodes import Einsummable
 from einsummable.planner.candidates import light_nodes
 from einsummable.planner.cost import is_product, work
 

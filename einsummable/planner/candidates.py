@@ -17,7 +17,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from einsummable.graph import Node
+from einsummable.nodes import Node
 
 #: How much larger than need be the largest block may be.
 SLACK = 1.1

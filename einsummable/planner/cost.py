@@ -18,21 +18,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from einsummable.graph import (
-    Concat,
-    EinGraph,
-    Einsummable,
-    Gather,
-    Input,
-    Node,
-    Reshape,
-    Select,
-    flops,
-    operations,
-    whole,
-)
+from einsummable.graph import EinGraph
+from einsummable.nodes import Concat, Einsummable, Gather, Input, Node, Reshape, Select, whole
 from einsummable.planner.partition import Partition
 from einsummable.planner.plan import Layout, out_parts
+from einsummable.work import flops, operations
 
 #: Operations that take about as long as to read or write a byte of memory, on the processors of today.
 BYTE = 16

@@ -21,7 +21,8 @@ from math import prod
 import numpy as np
 
 from einsummable.errors import PlanError, UnknownNameError, nearest
-from einsummable.graph import EinGraph, Node
+from einsummable.graph import EinGraph
+from einsummable.nodes import Node
 from einsummable.planner import candidates, cost
 from einsummable.planner.elimination import minimise
 from einsummable.planner.hardware import Hardware

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from math import inf
 from typing import Protocol
 
-from einsummable.graph import Input, flops
+from einsummable.nodes import Input
 from einsummable.planner import bounds
 from einsummable.planner.cost import balance, tensor_bytes
 from einsummable.planner.plan import Layout, Placement, Plan
 from einsummable.planner.reasons import copies, reasons
 from einsummable.rematerialise import computed_again
+from einsummable.work import flops
 
 #: The longest line.
 WIDTH = 110

@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from einsummable.graph import Node, box_shape
+from einsummable.nodes import Node, box_shape
 from einsummable.planner.cost import in_labels
 from einsummable.planner.partition import Partition, cut
 

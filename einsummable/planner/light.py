@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from einsummable.graph import EinGraph, Input, Node
+from einsummable.graph import EinGraph
+from einsummable.nodes import Input, Node
 from einsummable.planner.candidates import light_nodes
 from einsummable.planner.cost import in_labels, is_product, moved_bytes, tensor_bytes, work
 from einsummable.planner.partition import Partition

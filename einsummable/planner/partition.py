@@ -14,7 +14,7 @@ from itertools import pairwise, product
 from math import prod
 
 from einsummable.errors import PlanError
-from einsummable.graph import Box, Space
+from einsummable.nodes import Box, Space
 
 
 def cut(extent: int, parts: int) -> tuple[tuple[int, int], ...]:

@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from einsummable.errors import PlanError
-from einsummable.graph import Input
+from einsummable.nodes import Input
 from einsummable.planner.placer import Placer
 from einsummable.planner.plan import Layout, Placement, Plan
 from einsummable.planner.reads import Hosts

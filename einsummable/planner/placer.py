@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from einsummable.graph import Input, flops
+from einsummable.nodes import Input
 from einsummable.planner.assign import TIE, share_out
 from einsummable.planner.grouping import groups
 from einsummable.planner.plan import Layout, Placement, Plan, grid_edges, out_edges, out_parts
@@ -38,6 +38,7 @@ from einsummable.planner.reads import (
 )
 from einsummable.planner.scatter import PIECE_BYTES, finishers, most_pieces, refined, scatters, used_bytes
 from einsummable.progress import step
+from einsummable.work import flops
 
 T = TypeVar("T")
 

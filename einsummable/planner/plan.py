@@ -15,7 +15,8 @@ from itertools import pairwise, product
 from math import prod
 
 from einsummable.errors import PlanError
-from einsummable.graph import Box, EinGraph, Einsummable, Gather, Input, Node
+from einsummable.graph import EinGraph
+from einsummable.nodes import Box, Einsummable, Gather, Input, Node
 from einsummable.planner.partition import Partition, cut
 
 

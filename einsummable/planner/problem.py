@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from einsummable.graph import Concat, EinGraph, Einsummable, Gather, Input, Node, Reshape, Select, operations
+from einsummable.graph import EinGraph
+from einsummable.nodes import Concat, Einsummable, Gather, Input, Node, Reshape, Select
 from einsummable.planner import candidates, cost, tables
 from einsummable.planner.elimination import Factor
 from einsummable.planner.hardware import Hardware
@@ -27,6 +28,7 @@ from einsummable.planner.partition import Partition
 from einsummable.planner.plan import Layout, Plan
 from einsummable.planner.tables import Forms
 from einsummable.planner.timing import candidates_in_time, kernels, travel
+from einsummable.work import operations
 
 #: By node id, the parts that some of its labels must have.
 Fixed = Mapping[int, Mapping[str, int]]

@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from einsummable.graph import Einsummable, Gather, Node
+from einsummable.nodes import Einsummable, Gather, Node
 from einsummable.planner.cost import in_labels
 from einsummable.planner.partition import Partition, cut
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from einsummable.graph import EinGraph, Einsummable, Gather, Input, Node
+from einsummable.graph import EinGraph
+from einsummable.nodes import Einsummable, Gather, Input, Node
 from einsummable.planner.candidates import light_nodes
 from einsummable.planner.cost import in_labels, work
 from einsummable.planner.partition import Partition

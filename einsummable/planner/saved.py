@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 from einsummable import codec, dtypes
 from einsummable.errors import PlanError
-from einsummable.graph import EinGraph, Input
+from einsummable.graph import EinGraph
+from einsummable.nodes import Input
 from einsummable.planner.plan import Placement, Plan
 from einsummable.rematerialise import candidates, computed_again
 

@@ -21,7 +21,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import isqrt
 
-from einsummable.graph import EinGraph, Input, Node
+from einsummable.graph import EinGraph
+from einsummable.nodes import Input, Node
 from einsummable.planner.candidates import divisors
 from einsummable.planner.cost import in_labels, is_product, moved_bytes
 from einsummable.planner.partition import Partition

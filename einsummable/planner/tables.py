@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from einsummable.graph import Einsummable, Gather, Node
+from einsummable.nodes import Einsummable, Gather, Node
 from einsummable.planner.cost import in_labels, read_shape
 from einsummable.planner.plan import Layout
 

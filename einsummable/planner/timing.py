@@ -17,10 +17,12 @@ from math import prod
 import numpy as np
 
 from einsummable import dtypes
-from einsummable.graph import EinGraph, Input, Node, operations
+from einsummable.graph import EinGraph
+from einsummable.nodes import Input, Node
 from einsummable.planner import candidates, tables
 from einsummable.planner.cost import is_product, read_shape
 from einsummable.planner.hardware import Hardware
+from einsummable.work import operations
 
 #: How much longer than the fastest cut's the calls of a cut may take.
 SLOWER = 4.0

@@ -22,7 +22,7 @@ import numpy as np
 
 from einsummable.errors import CapacityError, EngineError, PlanError
 from einsummable.evaluate import check_inputs, read_params
-from einsummable.graph import Input
+from einsummable.nodes import Input
 from einsummable.planner.plan import Layout
 from einsummable.runtime import launch
 from einsummable.runtime.drive import Drive

@@ -24,11 +24,11 @@ from typing import TypeAlias
 import numpy as np
 
 from einsummable.errors import EngineError
-from einsummable.graph import box_shape
 from einsummable.kernels import blocks as kernels
 from einsummable.kernels.chain import chain
 from einsummable.kernels.compiled import Compiled
 from einsummable.kernels.schedule import Link
+from einsummable.nodes import box_shape
 from einsummable.runtime.events import SiteLog, clock
 from einsummable.runtime.part import SitePart, Source
 from einsummable.taskgraph.tasks import Aggregate, Apply, Assemble, Fused, Read, Slice

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from einsummable.errors import EngineError
-from einsummable.graph import Box
+from einsummable.nodes import Box
 from einsummable.runtime.executor import is_there
 from einsummable.runtime.handover import Done
 from einsummable.runtime.part import Source

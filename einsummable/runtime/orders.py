@@ -13,8 +13,8 @@ import numpy as np
 
 from einsummable import mapped
 from einsummable.errors import EngineError, PlanError
-from einsummable.graph import Box
 from einsummable.mapped import Region
+from einsummable.nodes import Box
 from einsummable.planner.plan import Layout
 from einsummable.runtime.engines import Engines
 from einsummable.runtime.programs import Program

@@ -14,8 +14,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from einsummable.graph import Box, Einsummable, Gather, box_shape
 from einsummable.kernels.blocks import Call
+from einsummable.nodes import Box, Einsummable, Gather, box_shape
 from einsummable.taskgraph.tasks import (
     Aggregate,
     Apply,

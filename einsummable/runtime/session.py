@@ -20,7 +20,7 @@ import numpy as np
 
 from einsummable import dtypes, mapped
 from einsummable.errors import EngineError, ShapeError
-from einsummable.graph import Box, box_shape
+from einsummable.nodes import Box, box_shape
 from einsummable.planner.partition import cut
 from einsummable.planner.plan import Layout
 from einsummable.runtime import wire

@@ -12,8 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
-from einsummable.graph import Concat, Einsummable, Gather, Reshape
 from einsummable.kernels.warm import empty
+from einsummable.nodes import Concat, Einsummable, Gather, Reshape
 from einsummable.runtime.arena import Arena
 from einsummable.runtime.bounded import BoundedProgram, run_bounded
 from einsummable.runtime.engine import Inbox, SiteProgram, SiteResult, Stop, run_site

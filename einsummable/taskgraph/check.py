@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from einsummable.errors import TaskError
 from einsummable.functions import AGGREGATES
-from einsummable.graph import Input, box_shape
+from einsummable.nodes import Input, box_shape
 from einsummable.taskgraph.covers import covers_once
 from einsummable.taskgraph.tasks import (
     Aggregate,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import pairwise
 from math import prod
 
-from einsummable.graph import Box, box_shape
+from einsummable.nodes import Box, box_shape
 
 
 def covers_once(boxes: tuple[Box, ...] | list[Box], shape: tuple[int, ...]) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from einsummable.graph import Box, box_shape
+from einsummable.nodes import Box, box_shape
 from einsummable.planner.hardware import Hardware
 from einsummable.planner.timing import computing
 from einsummable.taskgraph.tasks import Aggregate, Apply, Assemble, Fused, Move, TaskGraph, calls, nbytes

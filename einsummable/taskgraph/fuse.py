@@ -15,8 +15,8 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from einsummable.graph import Einsummable, box_shape
 from einsummable.kernels import sharing
+from einsummable.nodes import Einsummable, box_shape
 from einsummable.taskgraph.tasks import Apply, Fused, Move, Output, Step, Task, TaskGraph
 from einsummable.taskgraph.uncollected import uncollected
 from einsummable.taskgraph.updates import replaced

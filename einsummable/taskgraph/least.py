@@ -12,7 +12,7 @@ from math import prod
 
 import numpy as np
 
-from einsummable.graph import Input
+from einsummable.nodes import Input
 from einsummable.planner.hardware import Hardware
 from einsummable.planner.plan import Placement, Plan, out_parts
 from einsummable.planner.reads import NOTHING, concatenate, merge, needs, reads

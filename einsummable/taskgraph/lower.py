@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from einsummable.errors import PlanError
-from einsummable.graph import Box, EinGraph, Input, Node, box_shape, whole
+from einsummable.graph import EinGraph
+from einsummable.nodes import Box, Input, Node, box_shape, whole
 from einsummable.planner.plan import Layout, Placement, Plan, out_edges
 from einsummable.progress import step
 from einsummable.taskgraph.check import check

@@ -17,7 +17,7 @@ from math import prod
 
 import numpy as np
 
-from einsummable.graph import Box, box_shape
+from einsummable.nodes import Box, box_shape
 from einsummable.planner.plan import grid_edges
 
 #: Part of a block that a box touches: the block, the part in the block's coordinates, and in the box's own.

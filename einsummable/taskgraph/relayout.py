@@ -10,7 +10,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from einsummable.graph import EinGraph, Einsummable, Input
+from einsummable.graph import EinGraph
+from einsummable.nodes import Einsummable, Input
 from einsummable.planner.partition import Partition
 from einsummable.planner.plan import Layout, Placement, Plan
 from einsummable.scalar import Arg, ScalarExpr

@@ -29,7 +29,9 @@ from einsummable.codec import register_union
 from einsummable.errors import TaskError
 from einsummable.evaluate import check_inputs, evaluate_node, read_params
 from einsummable.functions import AGGREGATES
-from einsummable.graph import Box, EinGraph, box_shape, flops
+from einsummable.graph import EinGraph
+from einsummable.nodes import Box, box_shape
+from einsummable.work import flops
 
 
 @dataclass(frozen=True, slots=True)

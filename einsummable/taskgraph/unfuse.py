@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from einsummable.graph import box_shape
+from einsummable.nodes import box_shape
 from einsummable.taskgraph.tasks import Apply, Fused, Output, Task, TaskGraph
 
 

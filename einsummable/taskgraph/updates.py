@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from einsummable.graph import Box, Einsummable
 from einsummable.kernels.update import update_of
+from einsummable.nodes import Box, Einsummable
 from einsummable.taskgraph.tasks import Apply, Read, TaskGraph
 
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from einsummable import dtypes
 from einsummable.errors import Span
-from einsummable.graph import EinGraph, Einsummable, Input, Node
+from einsummable.graph import EinGraph
+from einsummable.nodes import Einsummable, Input, Node
 from einsummable.views import amounts, dot, framed, links, naming
 from einsummable.views.colours import INK, PAPER
 from einsummable.views.drawing import Drawing, shorten, text_width

@@ -13,7 +13,8 @@ from functools import lru_cache
 from typing import Any
 
 from einsummable.exploring import PARTS, Answer, Row
-from einsummable.graph import EinGraph, Input, Node
+from einsummable.graph import EinGraph
+from einsummable.nodes import Input, Node
 from einsummable.planner.candidates import divisors
 from einsummable.planner.plan import Plan
 from einsummable.runtime.events import simulated

@@ -13,10 +13,11 @@ from itertools import pairwise
 from typing import Any
 
 from einsummable.errors import Span
-from einsummable.graph import EinGraph, Input
+from einsummable.graph import EinGraph
 from einsummable.language.einstein import labels_of_line
 from einsummable.language.parser import parse
 from einsummable.language.syntax import Define
+from einsummable.nodes import Input
 from einsummable.planner.plan import Plan
 from einsummable.planner.strategies import shared_axes
 from einsummable.views import links, naming

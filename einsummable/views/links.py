@@ -22,7 +22,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
-from einsummable.graph import Box, EinGraph
+from einsummable.graph import EinGraph
+from einsummable.nodes import Box
 from einsummable.planner.plan import Placement, Plan
 from einsummable.planner.strategies import shared_axes
 from einsummable.taskgraph.tasks import Aggregate, Move, Read, Task, TaskGraph, calls

@@ -9,12 +9,14 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from einsummable.graph import EinGraph, box_shape, flops
+from einsummable.graph import EinGraph
+from einsummable.nodes import box_shape
 from einsummable.runtime.events import Event, MoveEnded, Progress, RunEnded, RunStarted, TaskEnded
 from einsummable.taskgraph.held import Held
 from einsummable.taskgraph.tasks import Task, TaskGraph, calls
 from einsummable.views import amounts
 from einsummable.views.colours import palette
+from einsummable.work import flops
 
 
 class Meter:

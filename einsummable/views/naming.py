@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from einsummable.graph import Concat, EinGraph, Einsummable, Gather, Input, Node, Reshape, Select
+from einsummable.graph import EinGraph
+from einsummable.nodes import Concat, Einsummable, Gather, Input, Node, Reshape, Select
 from einsummable.planner.partition import Partition
 
 

@@ -14,7 +14,7 @@ from math import ceil, prod
 from typing import Any
 
 from einsummable import dtypes
-from einsummable.graph import Box, Einsummable, Gather, Input
+from einsummable.nodes import Box, Einsummable, Gather, Input
 from einsummable.planner.partition import cut
 from einsummable.planner.plan import Placement, Plan, calls_of_block, out_edges, out_parts
 from einsummable.views import amounts, naming

@@ -16,7 +16,8 @@ import numpy as np
 
 from einsummable.errors import PlanError
 from einsummable.evaluate import check_inputs, evaluate_node, read_params
-from einsummable.graph import Box, EinGraph, Einsummable, box_shape, whole
+from einsummable.graph import EinGraph
+from einsummable.nodes import Box, Einsummable, box_shape, whole
 from einsummable.planner.partition import cut
 from einsummable.taskgraph.tasks import (
     Aggregate,

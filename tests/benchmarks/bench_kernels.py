@@ -15,9 +15,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from einsummable.builder import GraphBuilder
-from einsummable.graph import Einsummable
 from einsummable.kernels.blocks import Call, prepare
 from einsummable.kernels.compiled import product_of_tiles
+from einsummable.nodes import Einsummable
 from einsummable.scalar import PRODUCT, ScalarBuilder, ScalarExpr
 
 rng = np.random.default_rng(0)
