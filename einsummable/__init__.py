@@ -11,6 +11,7 @@
 `grad`                  gradients of lazy tensors; `differentiate` makes a graph that has them
 `Trainer`               a loss and weights → weights that are better, a step at a time
 `Cluster`, `connect`    engines to run on, started here or found running
+`memmap`                a tensor in a file, of which every engine reads its own blocks
 `calibrate`             measures what the sites can do → `Hardware`, for plans that take the least time
 `to_json`, `from_json`  graphs, plans, placements and task graphs as text
 ======================  ====================================================================
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         UnknownNameError,
     )
     from einsummable.graph import EinGraph
+    from einsummable.mapped import memmap
     from einsummable.pipeline import (
         Compiled,
         Tensor,
@@ -73,6 +75,7 @@ _HOMES = {
         "UnknownNameError",
     ],
     "graph": ["EinGraph"],
+    "mapped": ["memmap"],
     # Lazy tensors, too: the pipeline tells them how to run.
     "pipeline": ["Compiled", "Tensor", "compile", "einsum", "grad", "run", "tensor"],
     "planner.hardware": ["Hardware"],
@@ -109,6 +112,7 @@ __all__ = [
     "einsum",
     "from_json",
     "grad",
+    "memmap",
     "run",
     "tensor",
     "to_json",
