@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
+from urllib.parse import quote
 
 from einsummable.errors import EinsummableError
 from einsummable.views import (
@@ -22,6 +23,9 @@ from einsummable.views import (
     timelines,
 )
 from einsummable.views.drawing import Drawing, clean, wrap
+
+#: What need not be escaped in an address within double quotes, so that it stays short.
+_SAFE = " =:/,;.()!*'@$-_~[]{}|^`+"
 
 _KINDS: dict[str, ModuleType] = {
     "cluster": clusters,
@@ -77,6 +81,8 @@ def html(view: dict[str, Any] | Sequence[dict[str, Any]]) -> str:
     """Return a view, or several under each other, as HTML: inline SVG, each with its caption.
 
     A picture shrinks a little to fit its column and scrolls beyond that, so that its text stays readable.
+    JupyterLab takes inline SVG out of what it does not trust, a notebook that somebody else ran for instance,
+    and leaves its words.  These then have no size, and an image is seen that pages with scripts do not parse.
     """
     views = [view] if isinstance(view, dict) else view
     return "".join(_figure(v) for v in views)
@@ -84,9 +90,11 @@ def html(view: dict[str, Any] | Sequence[dict[str, Any]]) -> str:
 
 def _figure(view: dict[str, Any]) -> str:
     picture = _module(view).draw(view).finish(view["caption"])
+    still = f"data:image/svg+xml,{quote(picture, safe=_SAFE)}"
     return (
         '<figure style="margin:0 0 16px 0">'
-        f'<div style="overflow-x:auto">{picture}</div>'
+        f'<div style="overflow-x:auto;font-size:0">{picture}</div>'
+        f'<noscript><img style="background:#fff;max-width:100%" src="{still}"></noscript>'
         '<figcaption style="font-size:13px;padding:4px 8px;color:var(--jp-ui-font-color1,inherit)">'
         f"{clean(view['caption'])}</figcaption></figure>"
     )

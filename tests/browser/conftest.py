@@ -29,7 +29,7 @@ THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 
 #: Said by Jupyter itself on every page, whatever is on it.
 _NOT_OURS = re.compile(
-    "favicon|Failed to load resource|WebSocket connection|ERR_ABORTED|preload"
+    "favicon|Failed to load resource|WebSocket connection|ERR_ABORTED|preload|restore the debugger state"
     r"|undefined \(reading 'schema'\)|'filebrowser:open-path' not"  # Notebook 7, of what only Lab has
 )
 
@@ -194,10 +194,10 @@ def notebooks(jupyter, chromium):
     base, folder = jupyter
     opened, contexts = [], []
 
-    def start(cells, *, app="lab", width=1400, height=1000, theme="light", name="test"):
+    def start(cells, *, app="lab", width=1400, height=1000, theme="light", name="test", run=True):
         path = folder / f"{name}-{len(opened)}-{time.monotonic_ns()}.ipynb"
         made = nbformat.v4.new_notebook(
-            cells=[nbformat.v4.new_code_cell(c) for c in cells],
+            cells=[c if isinstance(c, dict) else nbformat.v4.new_code_cell(c) for c in cells],
             metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
         )
         nbformat.write(made, path)
@@ -209,8 +209,11 @@ def notebooks(jupyter, chromium):
         where = f"lab/tree/{path.name}?reset" if app == "lab" else f"notebooks/{path.name}"
         page.page.goto(f"{base}/{where}", wait_until="domcontentloaded")
         page.page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=120_000)
-        page.run_all()
-        assert not page.outputs_in_error()
+        if run:
+            page.run_all()
+            assert not page.outputs_in_error()
+        else:
+            page.page.wait_for_function(_READY, timeout=180_000)
         return page
 
     yield start
