@@ -1,7 +1,5 @@
 """Pictures in a real browser, in both themes: no text is cut off, and all of it can be read."""
 
-import shutil
-
 import numpy as np
 import pytest
 from sample_graphs import attention, chain, everywhere, in_turn, matmul_plan
@@ -12,13 +10,8 @@ from einsummable import views
 from einsummable.views.clusters import cluster_view
 from einsummable.views.meter import Meter
 
-sync_api = pytest.importorskip("playwright.sync_api")
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-)  # fmt: skip
 THEMES = {
     "light": "--jp-ui-font-color1:rgba(0,0,0,0.87);--jp-layout-color0:#ffffff",
     "dark": "--jp-ui-font-color1:rgba(255,255,255,1);--jp-layout-color0:#111111",
@@ -64,15 +57,6 @@ def shown():
         meter.view(),
         cluster_view(ENGINES, USED, memory=10_000_000),
     ]
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    """A headless browser."""
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(FLAGS))
-        yield browser
-        browser.close()
 
 
 def colour(css):
