@@ -94,7 +94,7 @@ def _figure(view: dict[str, Any]) -> str:
     return (
         '<figure style="margin:0 0 16px 0">'
         f'<div style="overflow-x:auto;font-size:0">{picture}</div>'
-        f'<noscript><img style="background:#fff;max-width:100%" src="{still}"></noscript>'
+        f'<noscript><img style="background:#fff;max-width:100%" src="{still}"/></noscript>'
         '<figcaption style="font-size:13px;padding:4px 8px;color:var(--jp-ui-font-color1,inherit)">'
         f"{clean(view['caption'])}</figcaption></figure>"
     )

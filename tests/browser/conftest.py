@@ -44,9 +44,9 @@ _DONE = """() => {
 }"""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium():
-    """A headless browser."""
+    """A headless browser, gone with these tests: its event loop would be in the way of others."""
     with sync_api.sync_playwright() as playwright:
         path = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
@@ -54,7 +54,7 @@ def chromium():
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def jupyter(tmp_path_factory):
     """A Lab server (which serves Notebook 7, too): its address and the folder of its notebooks."""
     home = tmp_path_factory.mktemp("jupyter")

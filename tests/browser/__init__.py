@@ -1,0 +1,1 @@
+"""Tests in a browser: a package, so that what they share ends with them."""
