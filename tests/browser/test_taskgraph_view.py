@@ -1,6 +1,7 @@
 """The TaskGraph in a real browser: it pans, zooms, folds, lights up, and is smooth with thousands."""
 
 import pytest
+
 from browser.test_timeline import LINES, LOAD, PAN
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
