@@ -24,6 +24,7 @@ import numpy as np
 from einsummable import pipeline
 from einsummable.display import picture
 from einsummable.errors import EinsummableError
+from einsummable.interactive import widgets_installed
 from einsummable.models import chain, gallery, generate, knn
 from einsummable.runtime.cluster import Cluster
 from einsummable.runtime.executor import Executor
@@ -152,7 +153,7 @@ def _timed(call) -> tuple:  # noqa: ANN001
 
 def _web(port: int, *, open_browser: bool) -> int:
     """Serve the plan explorer until Ctrl-C or SIGTERM."""
-    if find_spec("anywidget") is None:
+    if not widgets_installed():
         raise EinsummableError("anywidget is not installed", notes=("pip install 'einsummable[notebook]'",))
     from einsummable.widgets.page import Server
 

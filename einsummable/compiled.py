@@ -11,7 +11,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,7 @@ from einsummable.graph import EinGraph
 from einsummable.interactive import Interactive
 from einsummable.language.elaborate import InputSpec, elaborate
 from einsummable.language.parser import parse
-from einsummable.nodes import Input
-from einsummable.options import check_plan_options, check_run_option, positive
+from einsummable.options import check_plan_options, check_run_options, positive
 from einsummable.planned import Planned
 from einsummable.planner.eindecomp import Pins
 from einsummable.planner.hardware import Hardware
@@ -72,11 +71,10 @@ class Compiled(Planned, Interactive):
         sites = positive("sites", sites if sites is not None else have or default_sites())
         if have is not None and sites > have:
             raise PlanError(f"{sites} sites are asked for, the cluster has {have} engines")
-        known = ((name, getattr(data.get(name), "layout", None)) for name in graph.inputs)
         super().__init__(
             graph,
             cluster if cluster is not None else _local(sites),
-            {name: layout for name, layout in known if layout is not None},
+            _layouts(graph, data),
             sites=sites,
             p=p,
             hardware=hardware,
@@ -153,33 +151,32 @@ class Compiled(Planned, Interactive):
         EngineError
             A site failed, or the time was up.
         """
-        named = isinstance(keep, tuple | list | set | frozenset)
-        check_run_option("keep", keep, named or isinstance(keep, bool), "True, False or names of outputs")
-        seconds = timeout is None or isinstance(timeout, int | float)
-        check_run_option("timeout", timeout, seconds, "a number of seconds, or None")
-        heard = isinstance(observers, tuple | list) and all(map(callable, observers))
-        check_run_option("observers", observers, heard, "a list of functions of one event")
-        check_run_option("progress", progress, isinstance(progress, bool), "True or False")
+        check_run_options(keep, donate, timeout, observers, progress)
         given = self._given(inputs, data)
         arrays, scalars = self._values(given)
         lowered = self._lowered_for(given)
-        if named:
-            self._check_outputs(keep)
-        if keep and self.cluster is None:
-            raise PlanError("keep leaves results on engines, and this program was compiled for threads")
+        options = self._options(keep, donate)
         bar = progressbar.for_run() if progress else None
         heard_by = (*observers, *self.observers, *([bar] if bar is not None else []))
-        options = {"observers": heard_by} | ({"keep": keep} if keep else {})
+        results = self.executor.run(lowered, arrays, scalars, timeout=timeout, observers=heard_by, **options)
+        self.last = self.executor.last
+        return results
+
+    def _options(self, keep: bool | Collection[str], donate: Collection[str]) -> dict[str, Any]:
+        """Return what an executor is told of a run besides its data: only what is asked for."""
+        options: dict[str, Any] = {}
+        if not isinstance(keep, bool):
+            self._check_outputs(keep)
+        if keep:
+            if self.cluster is None:
+                raise PlanError("keep leaves results on engines, and this program was compiled for threads")
+            options["keep"] = keep
         if donate:
-            several = isinstance(donate, tuple | list | set | frozenset)
-            check_run_option("donate", donate, several, "names of inputs")
             self._check_names(donate, self.graph.inputs)
             options["donate"] = tuple(donate)
         if self.budget is not None:
             options["memory"] = self.budget
-        results = self.executor.run(lowered, arrays, scalars, timeout=timeout, **options)
-        self.last = self.executor.last
-        return results
+        return options
 
     def values(
         self, inputs: Mapping[str, Any] | None = None, /, **data: Any
@@ -215,23 +212,9 @@ class Compiled(Planned, Interactive):
             layout = self.layout(name)
             self._data[name] = self.cluster.put(array, parts=layout.parts, sites=layout.sites)
 
-    def layout(self, name: str) -> Layout:
-        """Return where the plan has the blocks of an input."""
-        return self._planned[name]
-
-    @cached_property
-    def _planned(self) -> dict[str, Layout]:
-        parts, homes = self.plan.partitions, self.placement.homes
-        return {
-            node.name: Layout(parts[i].parts, homes[i])
-            for i, node in enumerate(self.plan.graph.nodes)
-            if isinstance(node, Input)
-        }
-
     def _lowered_for(self, given: Mapping[str, Any]) -> TaskGraph:
         """Return the TaskGraph that reads distributed tensors where they are, planned anew if they moved."""
-        known = ((name, getattr(given[name], "layout", None)) for name in self.graph.inputs)
-        layouts = {name: layout for name, layout in known if layout is not None}
+        layouts = _layouts(self.graph, given)
         if all(self.layout(name) == layout for name, layout in layouts.items()):
             return self.tasks
         key = tuple(sorted(layouts.items(), key=lambda item: item[0]))
@@ -333,6 +316,12 @@ class Compiled(Planned, Interactive):
         if self.last is not None:
             shown.append(views.timeline_view(self.last))
         return {"text/html": views.html(shown), "text/plain": str(self)}
+
+
+def _layouts(graph: EinGraph, data: Mapping[str, Any]) -> dict[str, Layout]:
+    """Return where those inputs are that live on engines."""
+    known = ((name, getattr(data.get(name), "layout", None)) for name in graph.inputs)
+    return {name: layout for name, layout in known if layout is not None}
 
 
 def mentioned(text: str, data: Mapping[str, Any]) -> dict[str, Any]:

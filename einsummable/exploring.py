@@ -129,25 +129,12 @@ def answers(
     hardware = setting.hardware(base)
     here = {n: at for n, at in (layouts or {}).items() if max(at.sites, default=0) < setting.sites}
     timed = hardware if setting.objective == "time" else None
-    p = setting.sites if setting.p is None else setting.p
     step("planning")
     if before is not None and replace(before.setting, edits={}) == replace(setting, edits={}):
         plans = {row.name: row.plan for row in before.rows if row.name != YOURS}
         known = {row.plan.partitions: row.choice for row in before.rows if row.choice is not None}
     else:
-        found = fitting(
-            graph,
-            setting.sites,
-            memory=min(setting.memory, hardware.memory if timed else inf),
-            p=p,
-            by="bytes" if timed is None else "seconds",
-            layouts=here,
-            pins=setting.pins,
-            hardware=timed,
-        )
-        best = replace(found.plan, strategy="eindecomp")
-        known = {best.partitions: _simulated(replace(found, plan=best), hardware)}
-        plans = {BEST: best, **{plan.strategy: plan for plan in named_plans(graph, p, layouts=here)}}
+        plans, known = _planned(graph, setting, hardware, timed, here)
     if setting.edits:
         yours = plans[YOURS] = by_hand(plans[BEST], setting.edits)
         if yours.partitions not in known:
@@ -191,6 +178,31 @@ class Explored:
         self._kept[key] = self._last
         while len(self._kept) > self._most:
             del self._kept[next(iter(self._kept))]
+
+
+def _planned(
+    graph: EinGraph,
+    setting: Setting,
+    hardware: Hardware,
+    timed: Hardware | None,
+    layouts: Mapping[str, Layout],
+) -> tuple[dict[str, Plan], dict[tuple[Partition, ...], Choice]]:
+    """Return the plans to compare by name, and what the one that was found comes to, by its partitions."""
+    p = setting.sites if setting.p is None else setting.p
+    found = fitting(
+        graph,
+        setting.sites,
+        memory=min(setting.memory, hardware.memory if timed else inf),
+        p=p,
+        by="bytes" if timed is None else "seconds",
+        layouts=layouts,
+        pins=setting.pins,
+        hardware=timed,
+    )
+    best = replace(found.plan, strategy="eindecomp")
+    known = {best.partitions: _simulated(replace(found, plan=best), hardware)}
+    plans = {BEST: best, **{plan.strategy: plan for plan in named_plans(graph, p, layouts=layouts)}}
+    return plans, known
 
 
 def _realised(

@@ -62,14 +62,21 @@ class EinGraph:
                 readers[j].append(i)
         return tuple(map(tuple, readers))
 
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What a reader calls each node: the name of its line, or its id where it is a part of one."""
+        results = {o: name for name, o in reversed(self.outputs)}
+        last = {node.origin.name: i for i, node in enumerate(self.nodes)}
+        found = []
+        for i, node in enumerate(self.nodes):
+            name = node.name if isinstance(node, Input) else results.get(i, node.origin.name)
+            known = isinstance(node, Input) or (name and last.get(name, i) == i)
+            found.append(name if known else f"%{i}")
+        return tuple(found)
+
     def name_of(self, i: int) -> str:
-        """Return what a reader calls node `i`: the name of its line, or its id where it is a part of one."""
-        node = self.nodes[i]
-        if isinstance(node, Input):
-            return node.name
-        name = next((n for n, o in self.outputs if o == i), node.origin.name)
-        last = max((j for j, other in enumerate(self.nodes) if other.origin.name == name), default=i)
-        return name if name and last == i else f"%{i}"
+        """Return what a reader calls node `i` (see `names`)."""
+        return self.names[i]
 
     def id_of(self, name: str) -> int:
         """Return the node that a reader calls `name`.
@@ -79,7 +86,7 @@ class EinGraph:
         UnknownNameError
             There is none.
         """
-        ids = {self.name_of(i): i for i in range(len(self.nodes))}
+        ids = {known: i for i, known in enumerate(self.names)}
         if name not in ids:
             raise UnknownNameError(f"the program has no tensor called {name!r}", notes=nearest(name, ids))
         return ids[name]

@@ -151,9 +151,14 @@ class Interactive:
         )
 
 
+def widgets_installed() -> bool:
+    """Return whether a notebook can show widgets."""
+    return find_spec("anywidget") is not None
+
+
 def _shown(run: LiveRun, **options: Any) -> Any:
     """Return what a notebook shows of a run under way."""
-    if find_spec("anywidget") is None:
+    if not widgets_installed():
         return {"text/html": run._repr_html_(), "text/plain": str(run)}
     from einsummable.widgets.live import Live
 

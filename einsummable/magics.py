@@ -8,7 +8,6 @@ no Python frames.
 from __future__ import annotations
 
 import keyword
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
@@ -21,6 +20,7 @@ from einsummable import pipeline
 from einsummable.background import LiveRun
 from einsummable.compiled import default_sites
 from einsummable.errors import PlanError, UnknownNameError, nearest
+from einsummable.interactive import widgets_installed
 from einsummable.magic_completion import make_matcher
 from einsummable.magic_options import plan_arguments, planning
 from einsummable.pipeline import Compiled
@@ -179,7 +179,7 @@ class EinMagics(Magics):
         if not live:
             self.shell.user_ns.update(net.run(self._inputs(net), keep=keep))
             return
-        drawn = [] if find_spec("anywidget") is None else [net.timeline(live=True)]
+        drawn = [net.timeline(live=True)] if widgets_installed() else []
         run = self.shell.user_ns[LIVE] = net.run_live(self._inputs(net), keep=keep)
         run.listen(self._bind)
         display(run, *drawn)
@@ -245,7 +245,7 @@ class EinMagics(Magics):
 
     def _show_cluster(self) -> None:
         """Display the panel, or where widgets are not installed the table."""
-        if find_spec("anywidget") is None:
+        if not widgets_installed():
             display(self._need_cluster().info())
             return
         from einsummable.widgets.cluster import ClusterPanel

@@ -17,12 +17,26 @@ from einsummable.errors import PlanError
 from einsummable.planner.hardware import Hardware
 from einsummable.planner.plan import Plan
 
+#: What several names may be given as.
+_NAMES = tuple | list | set | frozenset
 
-def check_run_option(what: str, value: object, right: bool, wanted: str) -> None:
-    """Raise `PlanError` unless the option `what` of `run` is `right`."""
-    if not right:
-        notes = (f"an input that is called {what!r} goes into a mapping: run({{{what!r}: …}})",)
-        raise PlanError(f"{what} must be {wanted}, not {described(value)}", notes=notes)
+
+def check_run_options(
+    keep: object, donate: object, timeout: object, observers: object, progress: object
+) -> None:
+    """Raise `PlanError` where an option of `run` is something else, an input of that name perhaps."""
+    number = timeout is None or isinstance(timeout, int | float)
+    heard = isinstance(observers, tuple | list) and all(map(callable, observers))
+    for what, value, right, wanted in (
+        ("keep", keep, isinstance(keep, bool | _NAMES), "True, False or names of outputs"),
+        ("donate", donate, isinstance(donate, _NAMES) or not donate, "names of inputs"),
+        ("timeout", timeout, number, "a number of seconds, or None"),
+        ("observers", observers, heard, "a list of functions of one event"),
+        ("progress", progress, isinstance(progress, bool), "True or False"),
+    ):
+        if not right:
+            notes = (f"an input that is called {what!r} goes into a mapping: run({{{what!r}: …}})",)
+            raise PlanError(f"{what} must be {wanted}, not {described(value)}", notes=notes)
 
 
 def positive(what: str, n: int) -> int:

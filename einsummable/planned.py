@@ -17,7 +17,8 @@ from einsummable.display import Picture
 from einsummable.errors import PlanError
 from einsummable.fit import fitted, fitting
 from einsummable.graph import EinGraph
-from einsummable.options import check_plan_options, positive
+from einsummable.nodes import Input
+from einsummable.options import positive
 from einsummable.planner import saved, strategies
 from einsummable.planner.eindecomp import Pins
 from einsummable.planner.explain import Explanation, StrategyRow, explain, strategy_row
@@ -64,7 +65,6 @@ class Planned:
         pins: Pins | None,
         plan: Plan | str | os.PathLike[str] | None,
     ) -> None:
-        check_plan_options(hardware, memory, pins, plan)
         if hardware is not None and hardware.sites != sites:
             raise PlanError(f"{hardware.name} has {hardware.sites} sites, the program is for {sites}")
         self.graph, self.executor, self.layouts, self.sites = graph, executor, dict(layouts), sites
@@ -129,6 +129,19 @@ class Planned:
     def tasks(self) -> TaskGraph:
         """What happens on which site."""
         return self.choice.tasks
+
+    def layout(self, name: str) -> Layout:
+        """Return where the plan has the blocks of an input."""
+        return self._planned[name]
+
+    @cached_property
+    def _planned(self) -> dict[str, Layout]:
+        parts, homes = self.plan.partitions, self.placement.homes
+        return {
+            node.name: Layout(parts[i].parts, homes[i])
+            for i, node in enumerate(self.plan.graph.nodes)
+            if isinstance(node, Input)
+        }
 
     @cached_property
     def simulation(self) -> Simulation:

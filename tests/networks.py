@@ -158,3 +158,14 @@ def _rotate(g, x, turn, sizes):
     pick = e.build(e.call("where", e.call("eq", e.label("r"), e.const(0)), e.arg(0), e.arg(1)))
     both = g.einsummable("bthpr", [(first, "bthp"), (second, "bthp")], pick, extents={"r": 2})
     return g.reshape(both, (*space, ("r", 2)), (1, 1, 1, 1, 1), (1, 1, 1, 2))
+
+
+#: Small enough to be planned, lowered and simulated in every test that needs several.
+SMALL = {
+    "matmul": matmul(512, 512, 512),
+    "chain": chain((256, 32), (32, 256), (256, 32), (32, 2048), (2048, 256)),
+    "ffnn": ffnn(64, 1024, 1024, 256),
+    "ffnn_step": ffnn_step(256, 128, 512, 64),
+    "attention": attention(2, 256, 4, 64),
+    "multi_head": multi_head(1, 256, 128, 4, 32),
+}

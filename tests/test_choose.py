@@ -5,7 +5,7 @@ from math import inf
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from networks import attention, chain, ffnn, ffnn_step, llama, matmul, multi_head
+from networks import SMALL, ffnn, llama, matmul
 from strategies import assert_same, data_for, graphs
 
 from einsummable import choose as module
@@ -22,14 +22,6 @@ from einsummable.taskgraph import tasks
 from einsummable.taskgraph.lower import lower
 from einsummable.taskgraph.simulate import simulate
 
-SMALL = {
-    "matmul": matmul(512, 512, 512),
-    "chain": chain((256, 32), (32, 256), (256, 32), (32, 2048), (2048, 256)),
-    "ffnn": ffnn(64, 1024, 1024, 256),
-    "ffnn_step": ffnn_step(256, 128, 512, 64),
-    "attention": attention(2, 256, 4, 64),
-    "multi_head": multi_head(1, 256, 128, 4, 32),
-}
 LLAMA = pytest.param(llama(1, 1, 64, 4, 16, 352), marks=pytest.mark.slow, id="llama")
 NETWORKS = [*(pytest.param(graph, id=name) for name, graph in SMALL.items()), LLAMA]
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from networks import attention, chain, ffnn, ffnn_step, matmul, multi_head
+from networks import SMALL, matmul
 
 from einsummable import choose
 from einsummable.choose import figures
@@ -16,21 +16,12 @@ from einsummable.taskgraph.lower import lower
 from einsummable.taskgraph.simulate import simulate
 from einsummable.taskgraph.tasks import Move
 
-GRAPHS = {
-    "matmul": matmul(512, 512, 512),
-    "chain": chain((256, 32), (32, 256), (256, 32), (32, 2048), (2048, 256)),
-    "ffnn": ffnn(64, 1024, 1024, 256),
-    "step": ffnn_step(256, 128, 512, 64),
-    "attention": attention(2, 256, 4, 64),
-    "multi-head": multi_head(1, 256, 128, 4, 32),
-}
-
 
 @settings(deadline=None, max_examples=30)
-@given(st.sampled_from(sorted(GRAPHS)), st.sampled_from([1, 3, 8, 12]), st.booleans(), st.data())
+@given(st.sampled_from(sorted(SMALL)), st.sampled_from([1, 3, 8, 12]), st.booleans(), st.data())
 def test_no_run_is_shorter_and_no_program_sends_less(name, sites, hosted, data):
     hardware = cluster(2, sites // 2) if hosted and sites % 2 == 0 else host(sites)
-    graph = GRAPHS[name]
+    graph = SMALL[name]
     plan = data.draw(st.sampled_from([eindecomp(graph, sites), *named_plans(graph, sites)]))
     placement = place(plan, sites, hosts=hardware.hosts)
     bound, program = least(plan, placement, hardware), lower(plan, placement, hosts=hardware.hosts)
@@ -49,7 +40,7 @@ def test_all_that_an_even_product_reads_is_counted():
 
 
 def test_of_a_plan_with_too_many_messages_the_least_is_told(monkeypatch):
-    graph, hardware = GRAPHS["ffnn"], cluster(2, 4)
+    graph, hardware = SMALL["ffnn"], cluster(2, 4)
     plan = next(plan for plan in named_plans(graph, 8) if plan.strategy == "tensor parallel")
     simulated = figures(plan, 8, {}, hardware)
     monkeypatch.setattr(choose, "MESSAGES", 0)

@@ -240,7 +240,7 @@ def explain(
     """
     graph = plan.graph
     moved: Sequence[float] = predicted(plan, layouts) if taskgraph is None else taskgraph.moved_by_node
-    names = [graph.name_of(i) for i in range(len(graph.nodes))]
+    names = graph.names
     why = reasons(plan, names, layouts, pins)
     rows = tuple(
         NodeRow(

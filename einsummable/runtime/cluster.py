@@ -244,32 +244,36 @@ class Cluster:
         check_inputs(taskgraph.graph, arrays)
         scalars = read_params(taskgraph.graph, params or {})
         if taskgraph.sites > self.sites:
-            raise PlanError(
-                f"the program is for {taskgraph.sites} sites, the cluster has {self.sites} engines"
-            )
+            wanted = f"the program is for {taskgraph.sites} sites"
+            raise PlanError(f"{wanted}, the cluster has {self.sites} engines")
         with self._lock:
             self._make_ready()
             names = {out.name for out in taskgraph.outputs if keep is True or out.name in (keep or ())}
             kept = tensors_for(self._engines, taskgraph, names)
             there = [name for name, a in arrays.items() if isinstance(a, DistributedTensor)]
-            left = self._left(memory)
-            program = self._programs.load(taskgraph, left and left[: taskgraph.sites], there, donate)
+            program = self._programs.load(taskgraph, self._left(memory, taskgraph.sites), there, donate)
             inputs, stored, files = sort_inputs(self._engines, program, arrays)
             given_up, ended = donations(program, arrays, donate)
-            numbers = numbers_of(taskgraph, kept)
-            orders = [Order(scalars, *it) for it in zip(stored, numbers, given_up, files, strict=True)]
+            each = zip(stored, numbers_of(taskgraph, kept), given_up, files, strict=True)
+            orders = [Order(scalars, *it) for it in each]
             with giving_up(ended):
                 results = self._drive(taskgraph, program, inputs, orders, observers, timeout)
+        return self._outputs(taskgraph, results, names, kept)
+
+    def _outputs(
+        self,
+        taskgraph: TaskGraph,
+        results: list[SiteResult],
+        names: set[str],
+        kept: dict[str, DistributedTensor],
+    ) -> dict[str, Any]:
+        """Return what a run made: `kept` is there, of the rest `names` become tensors on engines."""
         if len(kept) == len(taskgraph.outputs):
             return kept
-        whole = gather(taskgraph, results, leave=kept)
+        whole = kept | gather(taskgraph, results, leave=kept)
+        stay = names - kept.keys()
         return {
-            out.name: kept[out.name]
-            if out.name in kept
-            else self._put(whole[out.name])
-            if out.name in names
-            else whole[out.name]
-            for out in taskgraph.outputs
+            o.name: self._put(whole[o.name]) if o.name in stay else whole[o.name] for o in taskgraph.outputs
         }
 
     def _drive(
@@ -306,8 +310,8 @@ class Cluster:
                 audience.tell(RunEnded(wall, error))
         return drive.results
 
-    def _left(self, memory: int | None = None) -> list[int] | None:
-        """Return the bytes that each site has for a run beside what is kept there; None if that is open."""
+    def _left(self, memory: int | None = None, sites: int | None = None) -> list[int] | None:
+        """Return the bytes that each site has for a run beside what it keeps; None if that is open."""
         memory = min((n for n in (memory, self.memory) if n is not None), default=None)
         if memory is None:
             return None
@@ -320,7 +324,7 @@ class Cluster:
             )
         # In steps, so that a little more or less does not make another plan.
         step = max(memory // _STEPS, 1)
-        return [(memory - n) // step * step for n in kept]
+        return [(memory - n) // step * step for n in kept[:sites]]
 
     def _check_running(self) -> None:
         if self._stopped:

@@ -106,7 +106,7 @@ def graph_links(graph: EinGraph) -> Links:
 def label_links(graph: EinGraph) -> Links:
     """Return the links of labels to those that are one dimension with them, to nodes and to tensors."""
     axes = shared_axes(graph)
-    names = [graph.name_of(i) for i in range(len(graph.nodes))]
+    names = graph.names
     members: dict[tuple[int, str], list[tuple[int, str]]] = defaultdict(list)
     for place, axis in sorted(axes.items()):
         members[axis].append(place)
@@ -126,7 +126,7 @@ def label_links(graph: EinGraph) -> Links:
 def task_links(taskgraph: TaskGraph) -> Links:
     """Return the links between tasks, and the nodes, tensors and spans that they belong to."""
     graph = taskgraph.graph
-    names = [graph.name_of(i) for i in range(len(graph.nodes))]
+    names = graph.names
     found: dict[str, list[str]] = defaultdict(list)
     for t, task in enumerate(taskgraph.tasks):
         own = task_key(t)
@@ -146,7 +146,7 @@ def block_links(plan: Plan, placement: Placement, taskgraph: TaskGraph) -> Links
     """
     graph = plan.graph
     edges = [placement.held_edges(plan, i) for i in range(len(graph.nodes))]
-    names = [graph.name_of(i) for i in range(len(graph.nodes))]
+    names = graph.names
     found: dict[str, list[str]] = defaultdict(list)
     boxes: list[tuple[int, Box] | None] = []
     for t, task in enumerate(taskgraph.tasks):

@@ -6,17 +6,13 @@ things stand, all of it in figures and words that a page only has to show.
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
-from einsummable.graph import EinGraph
-from einsummable.nodes import box_shape
 from einsummable.runtime.events import Event, MoveEnded, Progress, RunEnded, RunStarted, TaskEnded
 from einsummable.taskgraph.held import Held
-from einsummable.taskgraph.tasks import Task, TaskGraph, calls
+from einsummable.taskgraph.tasks import TaskGraph, work
 from einsummable.views import amounts
 from einsummable.views.colours import palette
-from einsummable.work import flops
 
 
 class Meter:
@@ -45,7 +41,7 @@ class Meter:
         for task in taskgraph.tasks:
             self._all[task.site] += 1
         self._links = [[0] * sites for _ in range(sites)]
-        self._work = [_work(taskgraph.graph, task) for task in taskgraph.tasks]
+        self._work = [work(taskgraph.graph, task) for task in taskgraph.tasks]
         self._flops = 0.0
         self._working: tuple[int, ...] = (-1,) * sites
         self._at, self._state, self._error = 0.0, "waiting", ""
@@ -140,15 +136,6 @@ class Meter:
             ["moved", f"{amounts.nbytes(moved)} of {amounts.nbytes(total)}" if total else "nothing"]
         )
         return figures
-
-
-def _work(graph: EinGraph, task: Task) -> float:
-    """Return the scalar operations of the kernel calls of a task."""
-    total = 0.0
-    for origin, ranges in calls(task):
-        node = graph.nodes[origin]
-        total += flops(node) * prod(box_shape(ranges)) / max(prod(n for _, n in node.space), 1)
-    return total
 
 
 def _rate(value: float) -> str:
